@@ -1,0 +1,118 @@
+/* background.c: work that nobody should have to wait for.
+**
+** One thread a store, started by the first freeze, does in this order: sync what durability normal has
+** left unsynced for 100 ms, flush frozen memtables, merge when enough generations wait. A merge is
+** interrupted between its slices for a flush or a sync that has become due, so neither waits for it.
+**
+** A step that fails is parked (memwal_stats shows it, mw_db_close reports it) and tried again after a
+** pause that doubles up to RETRY_MAX_MS; nothing is lost meanwhile: the log holds what is not flushed.
+** Only a store that has stopped writing has nothing left to do here. */
+#include "background.h"
+
+#include "commit.h"
+#include "compact.h"
+#include "flush.h"
+
+enum {
+    SYNC_AFTER_MS = 100,
+    RETRY_MIN_MS = 50,
+    RETRY_MAX_MS = 5000,
+};
+
+static uint64_t sync_due_ns(const mw_store *store)
+{
+    if (store->unsynced_since_ns == 0) return UINT64_MAX;
+    return store->unsynced_since_ns + (uint64_t)SYNC_AFTER_MS * 1000000;
+}
+
+/* Is there anything to do now? Requires `mutex`. */
+static bool something_due(const mw_store *store)
+{
+    bool sync = store->env->now_ns(store->env->ctx) >= sync_due_ns(store);
+    return sync || mw_flush_due(store) || mw_compact_due(store);
+}
+
+static mw_rc sync_if_due(mw_store *store, mw_err *err)
+{
+    mw_store_lock(store);
+    bool due = store->env->now_ns(store->env->ctx) >= sync_due_ns(store);
+    mw_store_unlock(store);
+    return due ? mw_commit_sync(store, err) : MW_OK;
+}
+
+/* Between slices of a merge: does what is more urgent; true gives the merge up. A failure is left to the
+** main loop, which meets it again. */
+static bool between_slices(void *arg)
+{
+    mw_store *store = arg;
+    mw_err ignored = {0};
+    mw_store_lock(store);
+    bool over = store->closing || store->stopped.rc != MW_OK;
+    bool flush = mw_flush_due(store);
+    mw_store_unlock(store);
+    if (over || sync_if_due(store, &ignored) != MW_OK) return true;
+    return flush && mw_flush_run(store, UINT64_MAX, UINT64_MAX, &ignored) != MW_OK;
+}
+
+/* *blocked: a merge is due, but an undecided transaction is in its way. */
+static mw_rc work(mw_store *store, bool *blocked, mw_err *err)
+{
+    mw_rc rc = sync_if_due(store, err);
+    if (rc == MW_OK) rc = mw_flush_run(store, UINT64_MAX, UINT64_MAX, err);
+    mw_store_lock(store);
+    bool merge = rc == MW_OK && !store->closing && mw_compact_due(store);
+    mw_store_unlock(store);
+    uint32_t folded = 0;
+    if (merge) rc = mw_compact_run(store, 0, between_slices, store, &folded, err);
+    *blocked = merge && folded == 0;
+    return rc;
+}
+
+static void run(void *arg)
+{
+    mw_store *store = arg;
+    const mw_env *env = store->env;
+    uint64_t pause_ms = 0;
+    mw_store_lock(store);
+    while (!store->closing && store->stopped.rc == MW_OK) {
+        uint64_t until = pause_ms ? mw_store_deadline(store, pause_ms) : sync_due_ns(store);
+        if (pause_ms || !something_due(store)) {
+            env->cond_wait(env->ctx, store->work, store->mutex, until);
+        }
+        if (store->closing || !something_due(store)) continue;
+        mw_store_unlock(store);
+        mw_err err = {0};
+        bool blocked = false;
+        mw_rc rc = work(store, &blocked, &err);
+        bool failed = rc != MW_OK && rc != MW_INTERRUPTED && rc != MW_CLOSED;
+        pause_ms = !failed && !blocked ? 0
+                                       : mw_min(pause_ms ? 2 * pause_ms : RETRY_MIN_MS, RETRY_MAX_MS);
+        if (failed) mw_store_park(store, &err);
+        mw_store_lock(store);
+    }
+    mw_store_unlock(store);
+}
+
+void mw_background_wake(mw_store *store)
+{
+    const mw_env *env = store->env;
+    mw_store_lock(store);
+    if (!store->thread && store->options.background && !store->closing) {
+        int sys = env->thread_start(env->ctx, run, store, &store->thread);
+        if (sys) store->thread = NULL;
+    }
+    env->cond_signal(env->ctx, store->work);
+    mw_store_unlock(store);
+}
+
+void mw_background_stop(mw_store *store)
+{
+    const mw_env *env = store->env;
+    mw_store_lock(store);
+    assert(store->closing);
+    mw_thread *thread = store->thread;
+    store->thread = NULL;
+    env->cond_broadcast(env->ctx, store->work);
+    mw_store_unlock(store);
+    if (thread) env->thread_join(env->ctx, thread);
+}

@@ -1,0 +1,323 @@
+/* db.c: the face of the engine: opening, closing, and the way from db.h to the parts. */
+#include "db.h"
+
+#include "background.h"
+#include "check.h"
+#include "codec.h"
+#include "commit.h"
+#include "compact.h"
+#include "epoch.h"
+#include "flush.h"
+#include "format.h"
+#include "hash.h"
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char lock_name[] = "lock";
+
+static mw_store *store_of(mw_db *db) { return (mw_store *)db; }
+
+mw_options mw_options_default(void)
+{
+    return (mw_options){
+        .memtable_bytes = 64 << 20,
+        .cache_bytes = 64 << 20,
+        .merge_generations = 8,
+        .compression = 1,
+        .background = true,
+        .durability = MW_DURABILITY_FULL,
+    };
+}
+
+/* ---- creating and removing ------------------------------------------------------------------- */
+
+static mw_rc open_folder(const mw_env *env, const char *path, bool create, int *dir, mw_err *err)
+{
+    int sys = env->dir_open(env->ctx, path, create, dir);
+    return sys ? mw_fail_sys(err, sys, create ? "creation" : "opening", path) : MW_OK;
+}
+
+static mw_rc create_in(const mw_env *env, int dir, const char *path, const mw_schema *schema,
+                       mw_store_id *store, mw_err *err)
+{
+    uint64_t newest;
+    mw_manifest *manifest = NULL;
+    mw_rc rc = mw_manifest_newest(env, dir, &newest, err);
+    if (rc != MW_OK) return rc;
+    if (newest > 0) return mw_fail(err, MW_EXISTS, "%s holds a store already", path);
+    int sys = env->random(env->ctx, store->bytes, sizeof store->bytes);
+    if (sys) return mw_fail_sys(err, sys, "random numbers", path);
+    rc = mw_manifest_create(env, store, schema, &manifest, err);
+    if (rc == MW_OK) rc = mw_manifest_publish(manifest, dir, err);
+    if (rc == MW_EXISTS) mw_fail(err, rc, "%s holds a store already", path);
+    mw_manifest_unref(manifest);
+    return rc;
+}
+
+mw_rc mw_db_create(const mw_env *env, const char *path, const mw_schema *schema, mw_store_id *store,
+                   mw_err *err)
+{
+    int dir;
+    mw_rc rc = open_folder(env, path, true, &dir, err);
+    if (rc != MW_OK) return rc;
+    rc = create_in(env, dir, path, schema, store, err);
+    env->dir_close(env->ctx, dir);
+    return rc;
+}
+
+/* What belongs to a store's folder; nothing else is ever removed. */
+static bool is_ours(const char *name)
+{
+    static const char *const prefixes[] = {"manifest-", "wal-", "table-", "tmp-"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) return true;
+    }
+    return strcmp(name, lock_name) == 0 || strcmp(name, "state") == 0;
+}
+
+typedef struct remover {
+    const mw_env *env;
+    int dir;
+} remover;
+
+static int remove_name(void *arg, const char *name)
+{
+    const remover *self = arg;
+    return is_ours(name) ? self->env->unlink(self->env->ctx, self->dir, name) : 0;
+}
+
+mw_rc mw_db_remove(const mw_env *env, const char *path, mw_err *err)
+{
+    remover self = {env, -1};
+    mw_rc rc = open_folder(env, path, false, &self.dir, err);
+    if (rc != MW_OK) return rc;
+    int sys = env->dir_list(env->ctx, self.dir, remove_name, &self);
+    env->dir_close(env->ctx, self.dir);
+    if (!sys) sys = env->dir_remove(env->ctx, path);
+    return sys ? mw_fail_sys(err, sys, "removal", path) : MW_OK;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+static mw_rc load_store(const mw_env *env, int dir, const char *path, const mw_store_id *expected,
+                        mw_manifest **manifest, mw_err *err)
+{
+    uint64_t number;
+    mw_rc rc = mw_manifest_newest(env, dir, &number, err);
+    if (rc != MW_OK) return rc;
+    if (number == 0) return mw_fail(err, MW_MISSING, "%s holds no store: no manifest there", path);
+    return mw_manifest_load(env, dir, number, expected, manifest, err);
+}
+
+static mw_rc take_lock(mw_store *store, mw_err *err)
+{
+    const mw_env *env = store->env;
+    if (store->options.shared) return MW_OK;
+    int sys = env->file_open(env->ctx, store->dir, lock_name, MW_OPEN_ENSURE, &store->lock_file);
+    if (sys) return mw_fail_sys(err, sys, "opening the lock", store->path);
+    sys = env->file_lock(env->ctx, store->lock_file);
+    if (sys == EAGAIN || sys == EACCES) {
+        return mw_fail(err, MW_BUSY, "%s is open in another process: close it there first",
+                       store->path);
+    }
+    return sys ? mw_fail_sys(err, sys, "locking", store->path) : MW_OK;
+}
+
+/* After a clean end the log is read as it is; after any other the next epoch is claimed first. */
+static mw_rc recover(mw_store *store, mw_manifest *manifest, mw_err *err)
+{
+    bool clean = true;
+    bool written = mw_manifest_epoch_claimed(manifest) > 0;
+    mw_rc rc = written ? mw_recover_read_state(store, &clean, err) : MW_OK;
+    if (rc != MW_OK) return rc;
+    if (clean) {
+        mw_replay replay;
+        rc = mw_recover_replay(store, manifest, &replay, err);
+        clean = replay.last_clean;
+        if (rc == MW_OK && clean) rc = mw_epoch_resume(store, &replay, err);
+        mw_replay_free(store->env, &replay);
+    }
+    if (rc == MW_OK && !clean) rc = mw_epoch_takeover(store, err);
+    return rc;
+}
+
+static mw_rc open_store(mw_store *store, const mw_store_id *expected, mw_err *err)
+{
+    mw_manifest *manifest = NULL;
+    mw_rc rc = open_folder(store->env, store->path, false, &store->dir, err);
+    if (rc == MW_OK) rc = load_store(store->env, store->dir, store->path, expected, &manifest, err);
+    mw_manifest_unref(manifest);
+    manifest = NULL;
+    /* Only now the lock: a folder that is no store gets no file from us. Another process may have moved
+    ** on meanwhile, so the manifest is read again. */
+    if (rc == MW_OK) rc = take_lock(store, err);
+    if (rc == MW_OK) rc = load_store(store->env, store->dir, store->path, expected, &manifest, err);
+    if (rc == MW_OK) {
+        store->id = manifest->store;
+        rc = recover(store, manifest, err);
+    }
+    mw_manifest_unref(manifest);
+    return rc;
+}
+
+mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
+                 const mw_store_id *expected, mw_db **db, mw_err *err)
+{
+    mw_store *store = NULL;
+    mw_rc rc = mw_store_create(env, path, options, &store, err);
+    if (rc != MW_OK) return rc;
+    rc = open_store(store, expected, err);
+    if (rc != MW_OK) {
+        mw_store_free(store);
+        return rc;
+    }
+    if (store->version->generation_count > 1) mw_background_wake(store);
+    *db = (mw_db *)store;
+    return MW_OK;
+}
+
+mw_rc mw_db_close(mw_db *db, mw_err *err)
+{
+    mw_store *store = store_of(db);
+    mw_commit_close(store);
+    mw_background_stop(store);
+    mw_rc rc = store->stopped.rc;
+    if (rc != MW_OK) mw_fail(err, rc, "%s", store->stopped.text);
+    if (rc == MW_OK && store->owned) {
+        rc = mw_commit_sync(store, err);
+        if (rc == MW_OK) rc = mw_recover_write_state(store, true, err);
+    }
+    if (rc == MW_OK && store->parked.rc != MW_OK) {
+        rc = mw_fail(err, store->parked.rc, "%s", store->parked.text);
+    }
+    mw_store_free(store);
+    return rc;
+}
+
+void mw_db_abandon(mw_db *db)
+{
+    mw_store *store = store_of(db);
+    mw_commit_close(store);
+    mw_background_stop(store);
+    mw_store_free(store);
+}
+
+mw_rc mw_db_describe(const mw_env *env, const char *path, mw_store_id *id, mw_key_kind *key,
+                     uint32_t *column_count, char **declaration, mw_err *err)
+{
+    int dir;
+    mw_manifest *manifest = NULL;
+    mw_rc rc = open_folder(env, path, false, &dir, err);
+    if (rc != MW_OK) return rc;
+    rc = load_store(env, dir, path, NULL, &manifest, err);
+    env->dir_close(env->ctx, dir);
+    if (rc != MW_OK) return rc;
+    const mw_schema *schema = &manifest->schema;
+    *id = manifest->store;
+    *key = schema->key;
+    *column_count = schema->column_count;
+    *declaration = mw_alloc(env, schema->declaration.size + 1);
+    if (*declaration) {
+        if (schema->declaration.size) {
+            memcpy(*declaration, schema->declaration.data, schema->declaration.size);
+        }
+        (*declaration)[schema->declaration.size] = 0;
+    } else {
+        rc = mw_fail(err, MW_NOMEM, "no memory for the declaration in %s", path);
+    }
+    mw_manifest_unref(manifest);
+    return rc;
+}
+
+const mw_schema *mw_db_schema(const mw_db *db) { return ((const mw_store *)db)->schema; }
+
+const mw_store_id *mw_db_store(const mw_db *db) { return &((const mw_store *)db)->id; }
+
+const char *mw_db_path(const mw_db *db) { return ((const mw_store *)db)->path; }
+
+mw_options mw_db_options(mw_db *db) { return store_of(db)->options; }
+
+/* ---- keeping house --------------------------------------------------------------------------- */
+
+/* Takes the turn as the owner and freezes what there is. */
+static mw_rc freeze(mw_store *store, uint64_t deadline_ns, mw_err *err)
+{
+    uint64_t number;
+    mw_rc rc = mw_turn_take(store, deadline_ns, err);
+    if (rc != MW_OK) return rc;
+    rc = mw_epoch_own(store, err);
+    if (rc == MW_OK) rc = mw_flush_freeze(store, &number, err);
+    mw_turn_give(store);
+    return rc;
+}
+
+/* Does any memtable hold a position? */
+static bool anything_to_flush(mw_store *store)
+{
+    mw_store_lock(store);
+    const mw_version *version = store->version;
+    bool any = version->generation_count > 1 ||
+               version->generations[0]->first_position <= store->queued.position;
+    mw_store_unlock(store);
+    return any;
+}
+
+mw_rc mw_db_flush(mw_db *db, uint64_t wait_ms, uint64_t *generation, mw_err *err)
+{
+    mw_store *store = store_of(db);
+    uint64_t deadline = mw_store_deadline(store, wait_ms);
+    *generation = 0;
+    if (!anything_to_flush(store)) return MW_OK;
+    mw_rc rc = freeze(store, deadline, err);
+    if (rc != MW_OK) return rc;
+    mw_version *version = mw_store_version(store);
+    uint64_t newest = version->generation_count > 1 ? version->generations[1]->number
+                                                    : version->manifest->generation;
+    mw_version_unref(version);
+    rc = mw_flush_run(store, newest, deadline, err);
+    if (rc == MW_OK) {
+        *generation = newest;
+        mw_background_wake(store);
+    }
+    return rc;
+}
+
+mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void *arg), void *arg,
+                  uint32_t *folded, mw_err *err)
+{
+    enum { OWN_WAIT_MS = 60000 };
+    mw_store *store = store_of(db);
+    *folded = 0;
+    mw_rc rc = mw_turn_take(store, mw_store_deadline(store, OWN_WAIT_MS), err);
+    if (rc != MW_OK) return rc;
+    rc = mw_epoch_own(store, err);
+    mw_turn_give(store);
+    if (rc != MW_OK) return rc;
+    return mw_compact_run(store, max_generations, interrupted, arg, folded, err);
+}
+
+mw_rc mw_db_check(mw_db *db, void (*each)(void *arg, const char *line), void *arg, uint32_t *faults,
+                  mw_err *err)
+{
+    return mw_check_run(store_of(db), each, arg, faults, err);
+}
+
+mw_rc mw_db_stats(mw_db *db, void (*each)(void *arg, const char *name, const mw_value *value),
+                  void *arg, mw_err *err)
+{
+    return mw_report_stats(store_of(db), each, arg, err);
+}
+
+mw_rc mw_db_files(mw_db *db, void (*each)(void *arg, const mw_file_info *file), void *arg, mw_err *err)
+{
+    return mw_report_files(store_of(db), each, arg, err);
+}
+
+uint32_t mw_db_format_version(void) { return MW_FORMAT_VERSION; }
+
+unsigned mw_db_xxhash_version(void) { return mw_hash_version(); }
+
+const char *mw_db_zstd_version(void) { return mw_codec_version(); }

@@ -1,0 +1,192 @@
+/* db.h: the whole contract of the engine.
+**
+** A store is the directory that holds one table. Open it once per process; any number of threads may
+** use the mw_db at the same time. One transaction or cursor belongs to one thread at a time.
+**
+** What a caller can rely on (core/README.md has the invariants in full):
+**   - mw_txn_prepare returns MW_OK only after a sync that covered this very transaction's entry.
+**   - Entries take effect in position order; after a crash a prefix survives that has every
+**     acknowledged one.
+**   - mw_snapshot_count is the exact number of live ids of that snapshot, in constant time.
+**   - Damage is MW_CORRUPT with file and offset, never a wrong answer.
+**
+** Errors: every function may return MW_NOMEM and MW_IO; others are named below. Words are in err. */
+#ifndef MW_DB_H
+#define MW_DB_H
+
+#include "schema.h"
+#include "value.h"
+
+typedef struct mw_db mw_db;
+typedef struct mw_txn mw_txn;
+typedef struct mw_snapshot mw_snapshot;
+typedef struct mw_cursor mw_cursor;
+
+typedef enum mw_durability {
+    MW_DURABILITY_FULL,   /* a commit returns after the sync of its entry                        */
+    MW_DURABILITY_NORMAL, /* a commit returns after the write, which is synced within 100 ms     */
+} mw_durability;
+
+typedef struct mw_options {
+    uint64_t memtable_bytes;    /* the active memtable is frozen when it has passed this    */
+    uint64_t cache_bytes;       /* decoded pages kept                                       */
+    uint32_t merge_generations; /* pending generations that start a merge                   */
+    int compression;            /* zstd level, 0 = none                                     */
+    bool background;            /* own thread for flush and merge; else inline, on demand   */
+    mw_durability durability;
+    uint32_t group_rows;        /* rows of a table file's group; 0 = default                */
+    uint32_t page_bytes;        /* of a page before compression; 0 = default                */
+    bool shared;                /* take no lock of the folder (engine tests with two writers) */
+} mw_options;
+
+mw_options mw_options_default(void);
+
+/* ---- store ---------------------------------------------------------------------------------- */
+
+/* Makes a new store in the folder path (made when absent, its parent must exist) and gives its
+** identity. MW_EXISTS when a store is there already. Nothing stays open. */
+mw_rc mw_db_create(const mw_env *env, const char *path, const mw_schema *schema, mw_store_id *store,
+                   mw_err *err) MW_MUST_USE;
+
+/* Opens a store. store: the identity it must have (else MW_MISMATCH), NULL: any. Locks the folder:
+** MW_BUSY when another process has it open. After an unclean end it claims the next epoch and
+** replays the log. MW_MISSING: no store there. The db is the caller's: mw_db_close. */
+mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
+                 const mw_store_id *store, mw_db **db, mw_err *err) MW_MUST_USE;
+
+/* Ends background work, resolves what is open (MW_CLOSED), writes and syncs what is left, frees the
+** db in any case. Reports the first failure, also one that a background step had parked. Requires that
+** no cursor, snapshot or transaction of it is in use, but for threads that wait inside a commit. */
+mw_rc mw_db_close(mw_db *db, mw_err *err) MW_MUST_USE;
+
+/* Stops at once, writing nothing: what a kill would leave. For tests and forked children. */
+void mw_db_abandon(mw_db *db);
+
+/* Removes a closed store's files and its folder (ephemeral stores). */
+mw_rc mw_db_remove(const mw_env *env, const char *path, mw_err *err) MW_MUST_USE;
+
+/* Reads schema and identity of a store without opening it. *declaration: the caller's, mw_free. */
+mw_rc mw_db_describe(const mw_env *env, const char *path, mw_store_id *store, mw_key_kind *key,
+                     uint32_t *column_count, char **declaration, mw_err *err) MW_MUST_USE;
+
+const mw_schema *mw_db_schema(const mw_db *db);      /* borrowed while open */
+const mw_store_id *mw_db_store(const mw_db *db);
+const char *mw_db_path(const mw_db *db);
+mw_options mw_db_options(mw_db *db);
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* Takes the store's turn, waiting up to wait_ms (then MW_BUSY), and opens a transaction. MW_FENCED,
+** MW_PERSISTENCE, MW_CLOSED when the writer has stopped; MW_FULL when flushing cannot keep up. */
+mw_rc mw_txn_begin(mw_db *db, uint64_t wait_ms, mw_txn **txn, mw_err *err) MW_MUST_USE;
+
+/* Does id live, in the newest state with this transaction's own changes? */
+mw_rc mw_txn_exists(mw_txn *txn, mw_slice key, bool *lives, mw_err *err) MW_MUST_USE;
+/* Stores a row (value.h), new or in place of what was there. Each call is atomic. */
+mw_rc mw_txn_put(mw_txn *txn, mw_slice key, mw_slice row, bool *replaced, mw_err *err) MW_MUST_USE;
+/* Deletes an id; nothing happens when it does not live. */
+mw_rc mw_txn_delete(mw_txn *txn, mw_slice key, bool *deleted, mw_err *err) MW_MUST_USE;
+
+/* Savepoints: mark gives the present position; undo takes back all changes after a mark. */
+uint64_t mw_txn_mark(const mw_txn *txn);
+mw_rc mw_txn_undo(mw_txn *txn, uint64_t mark, mw_err *err) MW_MUST_USE;
+
+int64_t mw_txn_count_delta(const mw_txn *txn); /* change of the number of live ids so far */
+bool mw_txn_prepared(const mw_txn *txn);
+
+/* Waits until everything that the transaction can see of others is durable. */
+mw_rc mw_txn_settle(mw_txn *txn, mw_err *err) MW_MUST_USE;
+
+typedef enum mw_txn_kind {
+    MW_TXN_FULL,  /* keeps the turn until commit or rollback; published by commit              */
+    MW_TXN_LIGHT, /* gives the turn up once queued, published when durable: shares syncs       */
+} mw_txn_kind;
+
+/* Writes the transaction as one log entry and waits for that entry's own completion. MW_OK: it is
+** durable. MW_FENCED: definitely not applied. MW_PERSISTENCE: outcome unknown until reopened.
+** MW_TOOBIG: above 1 GB. After a failure only rollback is legal. Without changes it writes nothing, but
+** waits as mw_txn_settle does. */
+mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err) MW_MUST_USE;
+
+/* Takes a prepare back, so that the transaction goes on (a host that said BUSY after it). Full: an
+** abort record, synced. Light: a compensating entry; the transaction is doomed afterwards, every later
+** call but rollback answers MW_BUSY. */
+mw_rc mw_txn_unprepare(mw_txn *txn, mw_err *err) MW_MUST_USE;
+
+/* Requires a successful prepare: publishes (full), gives the turn up, frees txn in any case. */
+mw_rc mw_txn_commit(mw_txn *txn, mw_err *err) MW_MUST_USE;
+
+/* Undoes everything, a successful prepare included, gives the turn up, frees txn in any case. A failure
+** means that the outcome of a prepared entry is unknown until the store is reopened; the writer has
+** stopped. */
+mw_rc mw_txn_rollback(mw_txn *txn, mw_err *err) MW_MUST_USE;
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* One moment of the store. txn NULL: the newest published state. Else the newest state, queued entries
+** included, with the transaction's changes up to now; the transaction may go on and even end while the
+** snapshot lives. */
+mw_rc mw_snapshot_take(mw_db *db, mw_txn *txn, mw_snapshot **snapshot, mw_err *err) MW_MUST_USE;
+mw_snapshot *mw_snapshot_ref(mw_snapshot *snapshot);
+void mw_snapshot_release(mw_snapshot *snapshot); /* takes NULL */
+int64_t mw_snapshot_count(const mw_snapshot *snapshot);
+
+/* A cursor over a snapshot (which it holds). It stands nowhere at first. Direction as in iter.h: after
+** first, seek and find only next; after last and seek_back only prev. */
+mw_rc mw_cursor_open(mw_snapshot *snapshot, mw_cursor **cursor, mw_err *err) MW_MUST_USE;
+void mw_cursor_close(mw_cursor *cursor); /* takes NULL */
+/* To that very id; mw_cursor_valid tells whether it lives. The fast way for one id. */
+mw_rc mw_cursor_find(mw_cursor *cursor, mw_slice key, mw_err *err) MW_MUST_USE;
+mw_rc mw_cursor_first(mw_cursor *cursor, mw_err *err) MW_MUST_USE;
+mw_rc mw_cursor_last(mw_cursor *cursor, mw_err *err) MW_MUST_USE;
+mw_rc mw_cursor_seek(mw_cursor *cursor, mw_slice key, mw_err *err) MW_MUST_USE;
+mw_rc mw_cursor_seek_back(mw_cursor *cursor, mw_slice key, mw_err *err) MW_MUST_USE;
+mw_rc mw_cursor_next(mw_cursor *cursor, mw_err *err) MW_MUST_USE;
+mw_rc mw_cursor_prev(mw_cursor *cursor, mw_err *err) MW_MUST_USE;
+bool mw_cursor_valid(const mw_cursor *cursor);
+mw_slice mw_cursor_key(const mw_cursor *cursor); /* borrowed until it moves */
+/* Column index (outside the key, from 0); value->bytes is borrowed until the cursor moves. */
+mw_rc mw_cursor_column(mw_cursor *cursor, uint32_t index, mw_value *value, mw_err *err) MW_MUST_USE;
+
+/* ---- keeping house -------------------------------------------------------------------------- */
+
+/* Freezes the active memtable and waits until it and all older ones are listed. *generation: the
+** newest generation's number, 0 when there was nothing to flush. */
+mw_rc mw_db_flush(mw_db *db, uint64_t wait_ms, uint64_t *generation, mw_err *err) MW_MUST_USE;
+
+/* Folds up to max_generations (0: all that are listed now), oldest first, and the base into a new base.
+** *folded: how many. interrupted (may be NULL) is asked between slices: true gives the work up
+** (MW_INTERRUPTED), nothing is lost. */
+mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void *arg), void *arg,
+                  uint32_t *folded, mw_err *err) MW_MUST_USE;
+
+/* Reads every byte, proves every rule of the format and recounts. each gets one line per fault (borrowed);
+** *faults: how many. An MW_CORRUPT inside is a fault, not a failure of the call. */
+mw_rc mw_db_check(mw_db *db, void (*each)(void *arg, const char *line), void *arg, uint32_t *faults,
+                  mw_err *err) MW_MUST_USE;
+
+/* Calls each(name, value) for every figure of memwal_stats, in a fixed order. Values are borrowed. */
+mw_rc mw_db_stats(mw_db *db, void (*each)(void *arg, const char *name, const mw_value *value),
+                  void *arg, mw_err *err) MW_MUST_USE;
+
+typedef struct mw_file_info {
+    const char *name;
+    const char *kind; /* "table", "log", "manifest" */
+    int32_t level;    /* -1 where it has no meaning, as below */
+    int64_t generation;
+    int64_t rows;
+    int64_t tombstones;
+    int64_t bytes;
+    mw_slice key_min; /* engine keys; data == NULL: none */
+    mw_slice key_max;
+} mw_file_info;
+
+mw_rc mw_db_files(mw_db *db, void (*each)(void *arg, const mw_file_info *file), void *arg,
+                  mw_err *err) MW_MUST_USE;
+
+/* Versions of the file format and of the libraries inside (xxhash: major * 10000 + minor * 100 + release). */
+uint32_t mw_db_format_version(void);
+unsigned mw_db_xxhash_version(void);
+const char *mw_db_zstd_version(void);
+
+#endif

@@ -1,0 +1,362 @@
+/* epoch.c: ownership of a store, as a history in the chain of manifests.
+**
+**     manifest 7: epoch 3 sealed from 1
+**     manifest 8: epoch 3 sealed from 1, epoch 4 claimed          <- claim
+**     manifest 9: epoch 3 sealed from 1, epoch 4 sealed from 41   <- seal: 3 wrote 1 .. 40
+**
+** Claim. The next manifest number, created exclusively, names a higher epoch. From now on the older writer's
+** fence check fails. Manifests are removed from below, so a number may be free because it is long gone:
+** after creating, the claimer looks at the newest one again; if its own number lies below the
+** boundary there, it has won nothing and tries again. It deletes nothing.
+**
+** Replay. Everything that the older epochs have on disk is applied. What lies above the last
+** durable-through may live in the page cache only (a process died between write and sync): those entries are
+** copied into the new epoch's first segment, which is synced, and from the first copied position on the
+** older bytes are never looked at again.
+**
+** Seal. The manifest after that says where the new epoch starts. A record of the old epoch counts only below
+** that start; so an entry that the old writer finished in time is heritage, and one that came too late
+** never existed. Both know which: the old writer reads the same manifest.
+**
+** Why it stays right (I8): the old writer syncs first and looks for a claim afterwards; the claimer claims
+** first and reads the log afterwards. So either the claimer sees the entry, or the writer sees the claim.
+**
+** A claim without a seal (its maker died) is void as soon as the next one is made; its epoch number is
+** never used again, so its segment counts for nothing. An old writer that would have to wait for a seal
+** for too long claims and seals itself: the answer to "did my commit happen" is always definite.
+**
+** At a crash at any point the newest manifest decides: before the seal the old history holds, after it the
+** new one; the copies are durable before the seal names them. */
+#include "epoch.h"
+
+#include "commit.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    CLAIM_TRIES = 20,
+    SEAL_WAIT_MS = 1000, /* how long a writer waits for a peer's seal before it overtakes the claim */
+    SEAL_POLL_MS = 2,
+};
+
+static mw_rc load_newest(mw_store *store, mw_manifest **manifest, mw_err *err)
+{
+    uint64_t number;
+    mw_rc rc = mw_manifest_newest(store->env, store->dir, &number, err);
+    if (rc != MW_OK) return rc;
+    if (number == 0) return mw_fail(err, MW_MISSING, "%s holds no manifest", store->path);
+    return mw_manifest_load(store->env, store->dir, number, &store->id, manifest, err);
+}
+
+/* ---- claim ----------------------------------------------------------------------------------- */
+
+/* Publishes "claimed" as the successor of `newest`. MW_EXISTS: somebody was quicker, or the number had been
+** used before. */
+static mw_rc try_claim(mw_store *store, const mw_manifest *newest, mw_manifest **claim, mw_err *err)
+{
+    mw_manifest *next = NULL;
+    mw_manifest *seen = NULL;
+    uint64_t epoch = mw_manifest_epoch_claimed(newest) + 1;
+    mw_rc rc = mw_manifest_copy(newest, &next, err);
+    if (rc != MW_OK) return rc;
+    uint32_t last = next->epoch_count;
+    if (last > 0 && !next->epochs[last - 1].sealed) next->epoch_count--; /* void from now on */
+    next->boundary = next->number;
+    rc = mw_manifest_add_epoch(next, epoch, err);
+    if (rc == MW_OK) rc = mw_manifest_publish(next, store->dir, err);
+    if (rc == MW_OK) rc = load_newest(store, &seen, err);
+    if (rc == MW_OK && seen->number != next->number) rc = MW_EXISTS;
+    mw_manifest_unref(seen);
+    if (rc == MW_OK) {
+        *claim = next;
+    } else {
+        mw_manifest_unref(next);
+    }
+    return rc;
+}
+
+/* One reference to the claim's manifest. */
+static mw_rc claim_epoch(mw_store *store, mw_manifest **claim, mw_err *err)
+{
+    for (int i = 0; i < CLAIM_TRIES; i++) {
+        mw_manifest *newest;
+        mw_rc rc = load_newest(store, &newest, err);
+        if (rc != MW_OK) return rc;
+        rc = try_claim(store, newest, claim, err);
+        mw_manifest_unref(newest);
+        if (rc != MW_EXISTS) return rc;
+    }
+    return mw_fail(err, MW_BUSY, "other writers keep claiming %s", store->path);
+}
+
+/* ---- seal ------------------------------------------------------------------------------------ */
+
+/* The sealed successor of a claim. Epochs whose part of the log lies below the cursor are dropped. */
+static mw_rc publish_seal(mw_store *store, const mw_manifest *claim, uint64_t start,
+                          uint64_t copied_from, mw_manifest **seal, mw_err *err)
+{
+    mw_manifest *next = NULL;
+    mw_rc rc = mw_manifest_copy(claim, &next, err);
+    if (rc != MW_OK) return rc;
+    mw_manifest_epoch *own = &next->epochs[next->epoch_count - 1];
+    *own = (mw_manifest_epoch){own->epoch, true, start, copied_from};
+    uint32_t first = 0;
+    while (first + 1 < next->epoch_count && next->epochs[first + 1].copied_from <= next->cursor + 1) {
+        first++;
+    }
+    next->epoch_count -= first;
+    memmove(next->epochs, next->epochs + first, next->epoch_count * sizeof *next->epochs);
+    next->boundary = next->number;
+    rc = mw_manifest_publish(next, store->dir, err);
+    if (rc == MW_OK) {
+        *seal = next;
+    } else {
+        mw_manifest_unref(next);
+    }
+    return rc;
+}
+
+static mw_rc copy_tail(mw_log_segment *segment, const mw_replay *replay, mw_err *err)
+{
+    size_t offset = 0;
+    mw_log_entry entry;
+    while (mw_replay_tail_next(&replay->tail, &offset, &entry)) {
+        mw_rc rc = mw_log_segment_reserve(segment, mw_log_entry_bytes(entry.payload.size), err);
+        if (rc == MW_OK) rc = mw_log_segment_stage(segment, &entry, err);
+        if (rc == MW_OK) rc = mw_log_segment_write(segment, err);
+        if (rc != MW_OK) return rc;
+    }
+    return mw_log_segment_sync(segment, err);
+}
+
+/* The first segment of the new epoch: it goes on with the newest generation, and holds the copies. */
+static mw_rc create_first_segment(mw_store *store, const mw_replay *replay, uint64_t epoch,
+                                  mw_log_segment **segment, mw_err *err)
+{
+    mw_generation *active = replay->generations[replay->generation_count - 1];
+    uint64_t copied = replay->tail.first_position;
+    mw_log_header header = {
+        .store = store->id,
+        .epoch = epoch,
+        .number = 1,
+        .generation = active->number,
+        .first_position = copied ? copied : replay->end.position + 1,
+        .generation_start = active->first_position,
+    };
+    mw_log_id id = {epoch, header.number};
+    mw_rc rc = mw_generation_add_log(active, id, err);
+    if (rc == MW_OK) rc = mw_log_segment_create(store->env, store->dir, &header, segment, err);
+    if (rc != MW_OK || !copied) return rc;
+    rc = copy_tail(*segment, replay, err);
+    if (rc != MW_OK) {
+        mw_log_segment_close(*segment); /* the next claim has another epoch: the file is void */
+        *segment = NULL;
+    }
+    return rc;
+}
+
+/* ---- taking over ----------------------------------------------------------------------------- */
+
+/* Makes a replay the store's state. The active generation owns the segment from now on. */
+static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest, mw_log_segment *segment,
+                   mw_err *err)
+{
+    uint32_t count = replay->generation_count;
+    mw_generation **generations = replay->generations; /* oldest first */
+    for (uint32_t i = 0; i < count / 2; i++) {
+        mw_generation *swapped = generations[i];
+        generations[i] = generations[count - 1 - i];
+        generations[count - 1 - i] = swapped;
+    }
+    mw_version_parts parts = {store->env, store->dir, store->cache, manifest, generations, count,
+                              store->version};
+    mw_version *version;
+    mw_rc rc = mw_version_create(&parts, &version, err);
+    if (rc != MW_OK) return rc;
+    generations[0]->segment = segment;
+    if (!store->birth) {
+        store->birth = mw_manifest_ref(manifest);
+        store->schema = &store->birth->schema;
+    }
+    mw_store_lock(store);
+    mw_version *before = store->version;
+    store->version = version;
+    store->queued = store->visible = replay->end;
+    store->durable = replay->end.position;
+    mw_store_unlock(store);
+    mw_version_unref(before);
+    store->segment = segment;
+    return MW_OK;
+}
+
+static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, mw_err *err)
+{
+    mw_replay replay = {0};
+    mw_log_segment *segment = NULL;
+    mw_manifest *seal = NULL;
+    uint64_t epoch = mw_manifest_epoch_claimed(claim);
+    mw_rc rc = mw_recover_replay(store, claim, &replay, err);
+    if (rc == MW_OK) rc = create_first_segment(store, &replay, epoch, &segment, err);
+    if (rc == MW_OK) {
+        uint64_t start = replay.end.position + 1;
+        uint64_t copied = replay.tail.first_position;
+        rc = publish_seal(store, claim, start, copied ? copied : start, &seal, err);
+    }
+    if (rc == MW_OK) rc = mw_recover_write_state(store, false, err);
+    if (rc == MW_OK) rc = adopt(store, &replay, seal, segment, err);
+    if (rc == MW_OK) {
+        store->epoch = epoch;
+        store->segment_number = 1;
+        store->owned = true;
+    } else {
+        mw_log_segment_close(segment);
+    }
+    mw_manifest_unref(seal);
+    mw_replay_free(store->env, &replay);
+    return rc;
+}
+
+mw_rc mw_epoch_takeover(mw_store *store, mw_err *err)
+{
+    for (int i = 0; i < CLAIM_TRIES; i++) {
+        mw_manifest *claim;
+        mw_rc rc = claim_epoch(store, &claim, err);
+        if (rc != MW_OK) return rc;
+        rc = replay_and_seal(store, claim, err);
+        mw_manifest_unref(claim);
+        if (rc == MW_OK) mw_recover_sweep(store);
+        if (rc != MW_EXISTS) return rc; /* a peer's claim made ours void: claim again */
+    }
+    return mw_fail(err, MW_BUSY, "other writers keep claiming %s", store->path);
+}
+
+mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err)
+{
+    const mw_manifest_epoch *sealed = mw_manifest_sealed(replayed->manifest);
+    mw_log_segment *segment = NULL;
+    if (sealed) {
+        mw_rc rc = mw_log_segment_resume(store->env, store->dir, &replayed->last_header,
+                                         replayed->last_offset, replayed->last_chain, &segment, err);
+        if (rc != MW_OK) return rc;
+    }
+    mw_replay replay = *replayed;
+    mw_rc rc = adopt(store, &replay, replayed->manifest, segment, err);
+    if (rc != MW_OK) {
+        mw_log_segment_close(segment);
+        return rc;
+    }
+    store->epoch = sealed ? sealed->epoch : 0;
+    store->segment_number = replayed->last_header.number;
+    return MW_OK;
+}
+
+mw_rc mw_epoch_own(mw_store *store, mw_err *err)
+{
+    if (store->owned) return MW_OK;
+    if (!store->segment || store->options.shared) return mw_epoch_takeover(store, err);
+    mw_rc rc = mw_recover_write_state(store, false, err);
+    if (rc == MW_OK) store->owned = true;
+    return rc;
+}
+
+/* ---- fence ----------------------------------------------------------------------------------- */
+
+/* Is there a manifest that we do not know? Absence of the next number proves something only if ours is
+** seen to exist afterwards; else it may be free because both are long gone. */
+static mw_rc something_newer(mw_store *store, uint64_t number, bool *yes, mw_err *err)
+{
+    char name[MW_MANIFEST_NAME_BYTES];
+    bool next = false;
+    bool ours = false;
+    mw_manifest_name(number + 1, name);
+    int sys = store->env->exists(store->env->ctx, store->dir, name, &next);
+    if (!sys && !next) {
+        mw_manifest_name(number, name);
+        sys = store->env->exists(store->env->ctx, store->dir, name, &ours);
+    }
+    *yes = next || !ours;
+    return sys ? mw_fail_sys(err, sys, "looking for a peer's claim in", store->path) : MW_OK;
+}
+
+/* Claims above a claim that its maker does not seal, and seals it: our synced entries are in. */
+static mw_rc overtake(mw_store *store, const mw_manifest *newest, uint64_t last_position,
+                      mw_err *err)
+{
+    mw_manifest *claim = NULL;
+    mw_manifest *seal = NULL;
+    mw_log_segment *segment = NULL;
+    mw_rc rc = try_claim(store, newest, &claim, err);
+    if (rc != MW_OK) return rc;
+    mw_version *version = mw_store_version(store);
+    mw_log_header header = {
+        .store = store->id,
+        .epoch = mw_manifest_epoch_claimed(claim),
+        .number = 1,
+        .generation = version->generations[0]->number + 1,
+        .first_position = last_position + 1,
+        .generation_start = last_position + 1,
+    };
+    mw_version_unref(version);
+    rc = mw_log_segment_create(store->env, store->dir, &header, &segment, err);
+    if (rc == MW_OK) rc = publish_seal(store, claim, last_position + 1, last_position + 1, &seal, err);
+    mw_log_segment_close(segment);
+    mw_manifest_unref(seal);
+    mw_manifest_unref(claim);
+    return rc;
+}
+
+/* Waits a moment for the peer's seal. Requires that `mutex` is not held. */
+static void pause_for_seal(mw_store *store)
+{
+    mw_store_lock(store);
+    mw_store_wait(store, mw_store_deadline(store, SEAL_POLL_MS));
+    mw_store_unlock(store);
+}
+
+/* What the newest manifest says of our entries. *definite is false while the only higher claim is
+** unsealed. */
+static mw_rc judge(mw_store *store, const mw_manifest *newest, uint64_t *fence, bool *definite,
+                   mw_err *err)
+{
+    uint64_t claimed = mw_manifest_epoch_claimed(newest);
+    *definite = true;
+    if (claimed <= store->epoch) return MW_OK;
+    for (uint32_t i = 0; i < newest->epoch_count; i++) {
+        const mw_manifest_epoch *epoch = &newest->epochs[i];
+        if (epoch->epoch <= store->epoch || !epoch->sealed) continue;
+        *fence = epoch->start;
+        return mw_fail(err, MW_FENCED,
+                       "writer fenced: a peer claimed epoch %" PRIu64 ", ours was %" PRIu64, claimed,
+                       store->epoch);
+    }
+    *definite = false;
+    return MW_OK;
+}
+
+mw_rc mw_epoch_fence(mw_store *store, uint64_t last_position, uint64_t *fence, mw_err *err)
+{
+    *fence = UINT64_MAX;
+    mw_store_lock(store);
+    uint64_t number = store->version->manifest->number;
+    mw_store_unlock(store);
+    uint64_t deadline = mw_store_deadline(store, SEAL_WAIT_MS);
+    bool newer;
+    mw_rc rc = something_newer(store, number, &newer, err);
+    while (rc == MW_OK && newer) {
+        mw_manifest *newest;
+        bool definite;
+        rc = load_newest(store, &newest, err);
+        if (rc != MW_OK) return rc;
+        rc = judge(store, newest, fence, &definite, err);
+        if (rc == MW_OK && !definite) {
+            bool late = store->env->now_ns(store->env->ctx) >= deadline;
+            if (late) rc = overtake(store, newest, last_position, err);
+            if (rc == MW_EXISTS) rc = MW_OK; /* somebody else moved: look again */
+            if (!late) pause_for_seal(store);
+        }
+        mw_manifest_unref(newest);
+        if (definite) break;
+    }
+    return rc;
+}

@@ -1,0 +1,285 @@
+/* flush.c: freeze, flush, and what holds a writer back when they fall behind.
+**
+**     positions   ... 40 | 41 ......... 77 | 78 ...
+**     generation       6 |        7        | 8 (active)
+**     segments     wal-6 |      wal-7      | wal-8
+**
+** A freeze is an exact cut: it is done by the holder of the turn, at the last queued position. The new
+** segment's header carries the first position of the new generation and is durable before the turn is
+** given up; so the same cut is found by a replay.
+**
+** A flush writes one frozen generation, all of which is published, into one table file: the newest
+** version of each id. Then one manifest version adds the file, moves the cursor to the generation's last
+** position and takes over the count there. It is valid only if the predecessor's cursor + 1 is the
+** generation's first position; so generations are listed in order, and one that failed holds back all
+** later ones (I4). Segments and memtable go after that.
+**
+** A crash before the manifest leaves a table file that nothing lists (swept later) and the log as it was;
+** after it, segments that lie below the cursor (swept later). Never both, never neither (I5). */
+#include "flush.h"
+
+#include "commit.h"
+#include "table_write.h"
+
+#include <inttypes.h>
+
+enum {
+    FROZEN_MAX = 2,   /* frozen memtables before writers wait */
+    RETRY_MS = 200,   /* between looks at a flush that does not get on */
+};
+
+/* ---- freeze ---------------------------------------------------------------------------------- */
+
+static mw_rc create_segment(mw_store *store, const mw_generation *next, mw_log_segment **segment,
+                            mw_err *err)
+{
+    mw_log_header header = {
+        .store = store->id,
+        .epoch = store->epoch,
+        .number = store->segment_number + 1,
+        .generation = next->number,
+        .first_position = next->first_position,
+        .generation_start = next->first_position,
+    };
+    store->segment_number++; /* also after a failure: a name is tried once */
+    return mw_log_segment_create(store->env, store->dir, &header, segment, err);
+}
+
+mw_rc mw_flush_freeze(mw_store *store, uint64_t *number, mw_err *err)
+{
+    *number = 0;
+    mw_store_lock(store);
+    mw_generation *active = store->version->generations[0]; /* changes only under the turn */
+    mw_point end = store->queued;
+    mw_store_unlock(store);
+    if (active->first_position > end.position) return MW_OK;
+    mw_generation *next = NULL;
+    mw_log_segment *segment = NULL;
+    mw_rc rc = mw_generation_create(store->env, active->number + 1, end.position + 1, &next, err);
+    mw_log_id id = {store->epoch, store->segment_number + 1};
+    if (rc == MW_OK) rc = mw_generation_add_log(next, id, err);
+    if (rc == MW_OK) rc = create_segment(store, next, &segment, err);
+    if (rc == MW_OK) {
+        next->segment = segment;
+        active->last_position = end.position;
+        active->sequence_last = end.sequence;
+        active->count_last = end.count;
+        rc = mw_store_install(store, NULL, next, err);
+    }
+    if (rc == MW_OK) {
+        store->segment = segment;
+        *number = active->number;
+    }
+    mw_generation_unref(next);
+    return rc;
+}
+
+mw_rc mw_flush_freeze_if_full(mw_store *store, bool *frozen, mw_err *err)
+{
+    mw_version *version = mw_store_version(store);
+    bool full = mw_memtable_bytes(version->generations[0]->memtable) >= store->options.memtable_bytes;
+    mw_version_unref(version);
+    uint64_t number = 0;
+    mw_rc rc = full ? mw_flush_freeze(store, &number, err) : MW_OK;
+    *frozen = number > 0;
+    return rc;
+}
+
+/* ---- flush ----------------------------------------------------------------------------------- */
+
+static mw_rc write_versions(mw_store *store, const mw_generation *generation, mw_table_writer *writer,
+                            mw_err *err)
+{
+    mw_iter *iter;
+    mw_rc rc = mw_memtable_iter(generation->memtable, generation->sequence_last,
+                                store->schema->column_count, &iter, err);
+    if (rc != MW_OK) return rc;
+    rc = iter->ops->first(iter, err);
+    while (rc == MW_OK && iter->valid) {
+        rc = mw_table_writer_add(writer, iter, err);
+        if (rc == MW_OK) rc = iter->ops->next(iter, err);
+    }
+    mw_iter_close(iter);
+    return rc;
+}
+
+/* Writes the generation's table file; `file` describes it for the manifest. */
+static mw_rc write_table(mw_store *store, const mw_generation *generation, const mw_manifest *from,
+                         mw_manifest_file *file, mw_err *err)
+{
+    *file = (mw_manifest_file){
+        .epoch = store->epoch,
+        .number = mw_store_table_number(store),
+        .level = 0,
+        .generation = generation->number,
+    };
+    mw_table_options options = mw_version_table_options(from, file->epoch, file->number);
+    options.sequence_min = from->sequence + 1;
+    options.sequence_max = generation->sequence_last;
+    options.compression = store->options.compression;
+    options.group_rows = store->options.group_rows;
+    options.page_bytes = store->options.page_bytes;
+    mw_table_writer *writer;
+    mw_rc rc = mw_table_writer_create(store->env, store->dir, &options, &writer, err);
+    if (rc != MW_OK) return rc;
+    rc = write_versions(store, generation, writer, err);
+    if (rc == MW_OK) return mw_table_writer_finish(writer, &file->props, err);
+    mw_table_writer_abandon(writer);
+    return rc;
+}
+
+/* One manifest version: the file is listed, the cursor and the count move. Requires manifest_mutex. */
+static mw_rc list_table(mw_store *store, const mw_generation *generation, const mw_manifest_file *file,
+                        mw_err *err)
+{
+    mw_version *version = mw_store_version(store);
+    mw_manifest *next = NULL;
+    mw_rc rc = mw_manifest_copy(version->manifest, &next, err);
+    if (rc == MW_OK && next->cursor + 1 != generation->first_position) {
+        rc = mw_fail(err, MW_MISUSE,
+                     "generation %" PRIu64 " starts at position %" PRIu64 ", the cursor is %" PRIu64,
+                     generation->number, generation->first_position, next->cursor);
+    }
+    if (rc == MW_OK) {
+        next->cursor = generation->last_position;
+        next->sequence = generation->sequence_last;
+        next->count = generation->count_last;
+        next->generation = generation->number;
+        next->boundary = next->number;
+        if (file) {
+            next->table_number = mw_max(next->table_number, file->number);
+            next->bytes_flushed += file->props.bytes;
+            rc = mw_manifest_add_file(next, file, err);
+        }
+    }
+    if (rc == MW_OK) rc = mw_store_publish(store, next, err);
+    mw_manifest_unref(next);
+    mw_version_unref(version);
+    return rc;
+}
+
+static void remove_logs(mw_store *store, const mw_generation *generation)
+{
+    for (uint32_t i = 0; i < generation->log_count; i++) {
+        char name[MW_LOG_NAME_BYTES];
+        mw_log_name(generation->logs[i].epoch, generation->logs[i].number, name);
+        store->env->unlink(store->env->ctx, store->dir, name);
+    }
+}
+
+/* Requires flush_mutex and that all of the generation is published. */
+static mw_rc flush_generation(mw_store *store, const mw_generation *generation, mw_err *err)
+{
+    const mw_env *env = store->env;
+    mw_manifest_file file;
+    bool any = mw_memtable_versions(generation->memtable) > 0;
+    mw_rc rc = MW_OK;
+    if (store->options.durability == MW_DURABILITY_NORMAL) rc = mw_commit_sync(store, err);
+    if (rc == MW_OK && any) {
+        mw_version *version = mw_store_version(store);
+        rc = write_table(store, generation, version->manifest, &file, err);
+        mw_version_unref(version);
+    }
+    if (rc != MW_OK) return rc;
+    env->mutex_lock(env->ctx, store->manifest_mutex);
+    rc = list_table(store, generation, any ? &file : NULL, err);
+    env->mutex_unlock(env->ctx, store->manifest_mutex);
+    if (rc == MW_OK) {
+        remove_logs(store, generation);
+        mw_store_lock(store);
+        store->figures.flushes++;
+        mw_store_unlock(store);
+    } else if (any && rc != MW_PERSISTENCE) {
+        mw_store_remove_table(store, &file); /* after a persistence failure the manifest may stand and list it */
+    }
+    return rc;
+}
+
+/* The oldest frozen generation up to `through`, referenced; NULL: none. */
+static mw_generation *oldest_frozen(mw_store *store, uint64_t through)
+{
+    mw_generation *oldest = NULL;
+    mw_store_lock(store);
+    const mw_version *version = store->version;
+    if (version->generation_count > 1) {
+        mw_generation *last = version->generations[version->generation_count - 1];
+        if (last->number <= through) oldest = mw_generation_ref(last);
+    }
+    mw_store_unlock(store);
+    return oldest;
+}
+
+static mw_rc flush_oldest(mw_store *store, uint64_t through, uint64_t deadline_ns, bool *any,
+                          mw_err *err)
+{
+    mw_generation *generation = oldest_frozen(store, through);
+    *any = generation != NULL;
+    if (!generation) return MW_OK;
+    mw_rc rc = mw_commit_settle(store, generation->last_position, deadline_ns, err);
+    mw_store_lock(store);
+    if (rc == MW_OK && store->stopped.rc != MW_OK) rc = mw_store_stopped(store, err);
+    mw_store_unlock(store);
+    if (rc == MW_OK) rc = flush_generation(store, generation, err);
+    mw_generation_unref(generation);
+    return rc;
+}
+
+mw_rc mw_flush_run(mw_store *store, uint64_t through, uint64_t deadline_ns, mw_err *err)
+{
+    const mw_env *env = store->env;
+    bool any = true;
+    mw_rc rc = MW_OK;
+    while (rc == MW_OK && any) {
+        env->mutex_lock(env->ctx, store->flush_mutex);
+        rc = flush_oldest(store, through, deadline_ns, &any, err);
+        env->mutex_unlock(env->ctx, store->flush_mutex);
+    }
+    return rc;
+}
+
+/* ---- holding writers back -------------------------------------------------------------------- */
+
+static uint32_t frozen_count(const mw_store *store)
+{
+    return store->version->generation_count - 1;
+}
+
+bool mw_flush_due(const mw_store *store) { return frozen_count(store) > 0; }
+
+/* Waits for the background thread; what it could not do is the reason in the end. */
+static mw_rc wait_for_room(mw_store *store, uint64_t deadline_ns, mw_err *err)
+{
+    const mw_env *env = store->env;
+    uint64_t began = env->now_ns(env->ctx);
+    mw_rc rc = MW_OK;
+    mw_store_lock(store);
+    while (rc == MW_OK && frozen_count(store) > FROZEN_MAX) {
+        uint64_t now = env->now_ns(env->ctx);
+        rc = mw_store_stopped(store, err);
+        if (rc != MW_OK) break;
+        if (now >= deadline_ns) {
+            rc = mw_fail(err, MW_FULL, "flushing does not keep up with writing%s%s",
+                         store->parked.rc != MW_OK ? ": " : "", store->parked.text);
+            break;
+        }
+        mw_store_wait(store, mw_min(deadline_ns, now + (uint64_t)RETRY_MS * 1000000));
+    }
+    store->figures.stall_ns += env->now_ns(env->ctx) - began;
+    mw_store_unlock(store);
+    return rc;
+}
+
+mw_rc mw_flush_make_room(mw_store *store, uint64_t deadline_ns, mw_err *err)
+{
+    mw_store_lock(store);
+    uint32_t frozen = frozen_count(store);
+    bool background = store->thread != NULL;
+    mw_store_unlock(store);
+    if (frozen == 0) return MW_OK;
+    if (background) return frozen > FROZEN_MAX ? wait_for_room(store, deadline_ns, err) : MW_OK;
+    mw_err cause = {0};
+    mw_rc rc = mw_flush_run(store, UINT64_MAX, deadline_ns, &cause);
+    if (rc == MW_OK) return MW_OK;
+    mw_store_park(store, &cause);
+    return frozen > FROZEN_MAX ? mw_fail(err, rc, "%s", cause.text) : MW_OK;
+}

@@ -1,0 +1,491 @@
+/* recover.c: replay of the log, sweeping of leftovers, and the state file.
+**
+** The manifest says up to which position everything lies in table files (the cursor), and which epochs
+** wrote the log behind it:
+**
+**     epoch 3: positions 1 ..        segments wal-3-1, wal-3-2
+**     epoch 5: start 41, copies from 38    wal-5-1 holds 38 39 40 (copied) 41 42 ...
+**
+** Replay reads the segments of each sealed epoch in order. What an older epoch wrote counts below the
+** `copied_from` of the next sealed one; from there on its own bytes are not even looked at. Claims that
+** were never sealed, and their segments, do not exist for replay.
+**
+** An entry is applied at once and taken out again when the abort of its position follows.
+**
+** Damage or torn tail: log.c has the rule. In addition a record in a later segment of the same epoch, or a
+** sealed successor, proves that everything before it was durable; so a position that is missing there is
+** damage as well. A segment whose header is whole but which has no record was made by a freeze whose
+** predecessors never became durable: it is void when its first position is not the next one.
+**
+** Nothing is written here, so a crash in the middle of a replay changes nothing. */
+#include "recover.h"
+
+#include "hash.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the tail -------------------------------------------------------------------------------- */
+
+static void keep_tail(mw_replay_tail *tail, const mw_log_entry *entry, uint64_t durable_through)
+{
+    if (durable_through >= entry->position - 1) {
+        mw_buf_clear(&tail->bytes); /* all earlier ones are known to be durable */
+        tail->first_position = 0;
+    }
+    if (entry->position <= durable_through) return;
+    if (tail->first_position == 0) tail->first_position = entry->position;
+    mw_buf_u64(&tail->bytes, entry->position);
+    mw_buf_u64(&tail->bytes, entry->epoch);
+    mw_buf_u8(&tail->bytes, (uint8_t)entry->kind);
+    mw_buf_bytes(&tail->bytes, entry->payload);
+}
+
+bool mw_replay_tail_next(const mw_replay_tail *tail, size_t *offset, mw_log_entry *entry)
+{
+    mw_slice all = mw_buf_slice(&tail->bytes);
+    if (*offset >= all.size) return false;
+    mw_scan scan = mw_scan_of(mw_slice_of(all.data + *offset, all.size - *offset));
+    *entry = (mw_log_entry){0};
+    entry->position = mw_scan_u64(&scan);
+    entry->epoch = mw_scan_u64(&scan);
+    entry->kind = (mw_log_kind)mw_scan_u8(&scan);
+    entry->payload = mw_scan_bytes(&scan);
+    *offset = all.size - mw_scan_left(&scan);
+    return !scan.failed;
+}
+
+/* ---- applying entries ------------------------------------------------------------------------ */
+
+/* What a replay works with besides its result. */
+typedef struct replayer {
+    mw_store *store;
+    const mw_env *env;
+    mw_replay *out;
+    mw_err *err;
+    uint64_t durable; /* known durable by the epochs' seals */
+    mw_node **nodes;  /* versions of the last entry, for its abort */
+    size_t node_count;
+    size_t node_capacity;
+    mw_point before_last; /* the point before the last entry */
+} replayer;
+
+static mw_generation *newest(const replayer *self)
+{
+    uint32_t count = self->out->generation_count;
+    return count ? self->out->generations[count - 1] : NULL;
+}
+
+static mw_rc begin_generation(replayer *self, uint64_t number, uint64_t first_position)
+{
+    mw_replay *out = self->out;
+    mw_generation *last = newest(self);
+    if (last) {
+        last->last_position = out->end.position;
+        last->sequence_last = out->end.sequence;
+        last->count_last = out->end.count;
+    }
+    size_t bytes = (out->generation_count + 1) * sizeof(mw_generation *);
+    mw_generation **grown = mw_resize(self->env, out->generations, bytes);
+    if (!grown) return mw_fail(self->err, MW_NOMEM, "no memory for replaying the log");
+    out->generations = grown;
+    mw_rc rc = mw_generation_create(self->env, number, first_position, &grown[out->generation_count],
+                                    self->err);
+    if (rc == MW_OK) out->generation_count++;
+    return rc;
+}
+
+/* A segment's entries are about to be applied: they belong to its generation. */
+static mw_rc enter_segment(replayer *self, const mw_log_header *header, const char *name)
+{
+    mw_generation *last = newest(self);
+    mw_log_id id = {header->epoch, header->number};
+    if (!last || header->generation > last->number) {
+        uint64_t next = self->out->end.position + 1;
+        MW_CHECK_DISK(header->generation_start == next, self->err, name, 0,
+                      "expected generation %" PRIu64 " to start at position %" PRIu64
+                      ", found %" PRIu64,
+                      header->generation, next, header->generation_start);
+        mw_rc rc = begin_generation(self, header->generation, next);
+        if (rc != MW_OK) return rc;
+    }
+    MW_CHECK_DISK(newest(self)->number == header->generation, self->err, name, 0,
+                  "expected generation %" PRIu64 " or later, found %" PRIu64, newest(self)->number,
+                  header->generation);
+    return mw_generation_add_log(newest(self), id, self->err);
+}
+
+static mw_rc remember_node(replayer *self, mw_node *node)
+{
+    if (self->node_count == self->node_capacity) {
+        size_t capacity = self->node_capacity ? 2 * self->node_capacity : 64;
+        mw_node **grown = mw_resize(self->env, self->nodes, capacity * sizeof(mw_node *));
+        if (!grown) return mw_fail(self->err, MW_NOMEM, "no memory for replaying the log");
+        self->nodes = grown;
+        self->node_capacity = capacity;
+    }
+    self->nodes[self->node_count++] = node;
+    return MW_OK;
+}
+
+static mw_rc apply_commit(replayer *self, const mw_log_entry *entry, const char *name)
+{
+    mw_log_rows rows;
+    mw_rc rc = mw_log_rows_read(entry, name, &rows, self->err);
+    if (rc != MW_OK) return rc;
+    mw_point *end = &self->out->end;
+    MW_CHECK_DISK(rows.sequence_first > end->sequence, self->err, name, entry->offset,
+                  "expected sequences above %" PRIu64 ", found %" PRIu64, end->sequence,
+                  rows.sequence_first);
+    self->before_last = *end;
+    self->node_count = 0;
+    uint64_t sequence = rows.sequence_first;
+    while (rows.op_count > 0) {
+        mw_log_op op;
+        mw_node *node;
+        rc = mw_log_rows_next(&rows, entry, name, &op, self->err);
+        if (rc != MW_OK) return rc;
+        rc = mw_memtable_add(newest(self)->memtable, op.key, sequence++, op.tombstone, op.row, &node,
+                             self->err);
+        if (rc == MW_OK) rc = remember_node(self, node);
+        if (rc != MW_OK) return rc;
+    }
+    end->sequence = sequence - 1;
+    end->count += rows.count_delta;
+    MW_CHECK_DISK(end->count >= 0, self->err, name, entry->offset,
+                  "the count of live ids falls to %" PRId64, end->count);
+    return MW_OK;
+}
+
+static mw_rc apply_abort(replayer *self, const mw_log_entry *entry, const char *name)
+{
+    mw_scan scan = mw_scan_of(entry->payload);
+    uint64_t position = mw_scan_u64(&scan);
+    bool good = !scan.failed && mw_scan_left(&scan) == 0 && position == self->out->end.position &&
+                self->node_count > 0;
+    MW_CHECK_DISK(good, self->err, name, entry->offset,
+                  "expected the abort of position %" PRIu64 ", found that of %" PRIu64,
+                  self->out->end.position, position);
+    while (self->node_count > 0) {
+        mw_memtable_remove(newest(self)->memtable, self->nodes[--self->node_count]);
+    }
+    self->out->end.count = self->before_last.count; /* sequences are not used again */
+    return MW_OK;
+}
+
+static mw_rc apply(replayer *self, const mw_log_entry *entry, const char *name)
+{
+    mw_rc rc = entry->kind == MW_LOG_ABORT ? apply_abort(self, entry, name)
+                                           : apply_commit(self, entry, name);
+    if (rc != MW_OK) return rc;
+    self->out->end.position = entry->position;
+    keep_tail(&self->out->tail, entry, mw_max(entry->durable_through, self->durable));
+    return mw_buf_check(&self->out->tail.bytes, self->err);
+}
+
+/* ---- segments -------------------------------------------------------------------------------- */
+
+typedef struct log_list {
+    const mw_env *env;
+    mw_log_id *logs;
+    size_t count;
+    size_t capacity;
+} log_list;
+
+static int add_log(void *arg, const char *name)
+{
+    log_list *list = arg;
+    mw_log_id id;
+    if (!mw_log_parse_name(name, &id.epoch, &id.number)) return 0;
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 16;
+        mw_log_id *grown = mw_resize(list->env, list->logs, capacity * sizeof *grown);
+        if (!grown) return ENOMEM;
+        list->logs = grown;
+        list->capacity = capacity;
+    }
+    list->logs[list->count++] = id;
+    return 0;
+}
+
+static int compare_logs(const void *left, const void *right)
+{
+    const mw_log_id *a = left;
+    const mw_log_id *b = right;
+    if (a->epoch != b->epoch) return a->epoch < b->epoch ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static mw_rc list_logs(mw_store *store, log_list *list, mw_err *err)
+{
+    list->env = store->env;
+    int sys = store->env->dir_list(store->env->ctx, store->dir, add_log, list);
+    if (sys) return mw_fail_sys(err, sys, "listing", store->path);
+    if (list->count) qsort(list->logs, list->count, sizeof *list->logs, compare_logs);
+    return MW_OK;
+}
+
+/* Reads a segment's entries up to limit (exclusive). *any: it has at least one whole entry. */
+static mw_rc replay_entries(replayer *self, mw_log_reader *reader, uint64_t limit, bool *any)
+{
+    const char *name = mw_log_reader_name(reader);
+    const mw_log_header *header = mw_log_reader_header(reader);
+    mw_point *end = &self->out->end;
+    bool entered = false;
+    *any = false;
+    for (;;) {
+        mw_log_entry entry;
+        mw_log_found found;
+        mw_rc rc = mw_log_reader_next(reader, &entry, &found, self->err);
+        if (rc != MW_OK || found == MW_LOG_END) return rc;
+        *any = true;
+        if (entry.position >= limit) return MW_OK;
+        if (entry.position <= end->position) continue;
+        MW_CHECK_DISK(entry.position == end->position + 1, self->err, name, entry.offset,
+                      "the log has a hole: expected position %" PRIu64 ", found %" PRIu64,
+                      end->position + 1, entry.position);
+        if (!entered) rc = enter_segment(self, header, name);
+        entered = true;
+        if (rc == MW_OK) rc = apply(self, &entry, name);
+        if (rc != MW_OK) return rc;
+    }
+}
+
+/* Refuses an end that the disk itself contradicts. *clean: only zeros lie behind it. */
+static mw_rc check_end(replayer *self, mw_log_reader *reader, bool *clean)
+{
+    uint64_t durable_through;
+    uint64_t offset;
+    uint64_t chain;
+    uint64_t position = self->out->end.position;
+    mw_log_reader_end(reader, &offset, &chain);
+    mw_rc rc = mw_log_reader_probe(reader, &durable_through, clean, self->err);
+    if (rc != MW_OK) return rc;
+    MW_CHECK_DISK(durable_through <= position, self->err, mw_log_reader_name(reader), offset,
+                  "position %" PRIu64 " is damaged or missing: records behind it say that everything up "
+                  "to %" PRIu64 " was durable",
+                  position + 1, durable_through);
+    return MW_OK;
+}
+
+static mw_rc replay_reader(replayer *self, mw_log_reader *reader, uint64_t limit, bool *seen)
+{
+    mw_replay *out = self->out;
+    const mw_log_header *header = mw_log_reader_header(reader);
+    bool clean;
+    if (header->generation <= out->manifest->generation) return MW_OK; /* in table files already */
+    bool starts_next = header->first_position == out->end.position + 1;
+    bool any;
+    mw_rc rc = replay_entries(self, reader, limit, &any);
+    if (rc == MW_OK && !any && starts_next) {
+        rc = enter_segment(self, header, mw_log_reader_name(reader));
+    }
+    if (rc != MW_OK) return rc;
+    if (!any && !starts_next) return check_end(self, reader, &clean); /* void */
+    *seen = true;
+    out->last_header = *header;
+    mw_log_reader_end(reader, &out->last_offset, &out->last_chain);
+    bool over = out->end.position + 1 >= limit; /* what follows is another epoch's */
+    return over ? MW_OK : check_end(self, reader, &out->last_clean);
+}
+
+static mw_rc replay_segment(replayer *self, mw_log_id id, uint64_t limit, bool *seen)
+{
+    mw_store *store = self->store;
+    mw_log_reader *reader;
+    bool whole;
+    mw_rc rc = mw_log_reader_open(self->env, store->dir, &store->id, id.epoch, id.number, &reader,
+                                  &whole, self->err);
+    if (rc != MW_OK || !whole) return rc; /* half a header: it was being created */
+    rc = replay_reader(self, reader, limit, seen);
+    mw_log_reader_close(reader);
+    return rc;
+}
+
+/* Replays the epoch at index i of the manifest's list. */
+static mw_rc replay_epoch(replayer *self, const log_list *list, uint32_t i)
+{
+    const mw_manifest *manifest = self->out->manifest;
+    const mw_manifest_epoch *epoch = &manifest->epochs[i];
+    bool last = i + 1 == manifest->epoch_count || !manifest->epochs[i + 1].sealed;
+    uint64_t limit = last ? UINT64_MAX : manifest->epochs[i + 1].copied_from;
+    bool seen = false;
+    self->durable = mw_max(self->durable, epoch->start - 1);
+    for (size_t at = 0; at < list->count; at++) {
+        if (list->logs[at].epoch != epoch->epoch) continue;
+        if (self->out->end.position + 1 >= limit) break;
+        mw_rc rc = replay_segment(self, list->logs[at], limit, &seen);
+        if (rc != MW_OK) return rc;
+    }
+    uint64_t next = self->out->end.position + 1;
+    uint64_t must = last ? epoch->start : limit; /* everything below was durable at the seal */
+    if (next < must || (last && !seen)) {
+        return mw_fail(self->err, MW_CORRUPT,
+                       "%s: the log of epoch %" PRIu64 " ends before position %" PRIu64
+                       ", which was durable: a wal- file is missing or damaged",
+                       self->store->path, epoch->epoch, last && !seen ? next : must);
+    }
+    return MW_OK;
+}
+
+static mw_rc replay_all(replayer *self)
+{
+    const mw_manifest *manifest = self->out->manifest;
+    log_list list = {0};
+    mw_rc rc = list_logs(self->store, &list, self->err);
+    for (uint32_t i = 0; rc == MW_OK && i < manifest->epoch_count; i++) {
+        if (manifest->epochs[i].sealed) rc = replay_epoch(self, &list, i);
+    }
+    mw_free(self->env, list.logs);
+    if (rc == MW_OK && self->out->generation_count == 0) {
+        rc = begin_generation(self, manifest->generation + 1, self->out->end.position + 1);
+    }
+    return rc;
+}
+
+mw_rc mw_recover_replay(mw_store *store, mw_manifest *manifest, mw_replay *out, mw_err *err)
+{
+    memset(out, 0, sizeof *out);
+    out->manifest = mw_manifest_ref(manifest);
+    out->end = (mw_point){manifest->cursor, manifest->sequence, manifest->count};
+    out->last_clean = true;
+    mw_buf_init(&out->tail.bytes, store->env);
+    replayer self = {
+        .store = store,
+        .env = store->env,
+        .out = out,
+        .err = err,
+        .durable = manifest->cursor,
+    };
+    mw_rc rc = replay_all(&self);
+    mw_free(store->env, self.nodes);
+    return rc;
+}
+
+void mw_replay_free(const mw_env *env, mw_replay *replay)
+{
+    for (uint32_t i = 0; i < replay->generation_count; i++) {
+        mw_generation_unref(replay->generations[i]);
+    }
+    mw_free(env, replay->generations);
+    mw_manifest_unref(replay->manifest);
+    mw_buf_free(&replay->tail.bytes);
+    memset(replay, 0, sizeof *replay);
+}
+
+/* ---- leftovers ------------------------------------------------------------------------------- */
+
+typedef struct sweep {
+    mw_store *store;
+    const mw_version *version;
+} sweep;
+
+static bool log_is_live(const mw_version *version, mw_log_id id)
+{
+    for (uint32_t i = 0; i < version->generation_count; i++) {
+        const mw_generation *generation = version->generations[i];
+        for (uint32_t j = 0; j < generation->log_count; j++) {
+            if (compare_logs(&generation->logs[j], &id) == 0) return true;
+        }
+    }
+    return false;
+}
+
+static bool table_is_live(const mw_version *version, const char *name)
+{
+    for (uint32_t i = 0; i < version->table_count; i++) {
+        if (strcmp(mw_table_file_name(version->tables[i]), name) == 0) return true;
+    }
+    return false;
+}
+
+static int sweep_name(void *arg, const char *name)
+{
+    const sweep *self = arg;
+    mw_log_id id;
+    uint64_t number;
+    bool dead = strncmp(name, "tmp-", 4) == 0;
+    if (mw_log_parse_name(name, &id.epoch, &id.number)) dead = !log_is_live(self->version, id);
+    if (strncmp(name, "table-", 6) == 0) dead = !table_is_live(self->version, name);
+    if (mw_manifest_parse_name(name, &number)) dead = number < self->version->manifest->boundary;
+    if (dead) self->store->env->unlink(self->store->env->ctx, self->store->dir, name);
+    return 0;
+}
+
+void mw_recover_sweep(mw_store *store)
+{
+    mw_version *version = mw_store_version(store);
+    sweep self = {store, version};
+    store->env->dir_list(store->env->ctx, store->dir, sweep_name, &self);
+    mw_version_unref(version);
+}
+
+/* ---- the state file -------------------------------------------------------------------------- */
+
+/* 48 bytes: magic, boot id, u64 1 = closed cleanly, zeros, checksum. Written without a sync: after a crash of
+** the machine the boot id differs, and a crash of the process leaves the page cache as it was. */
+enum {
+    STATE_BOOT = 8,
+    STATE_CLEAN = 24,
+    STATE_CHECKSUM = 40,
+    STATE_BYTES = 48,
+};
+static const uint8_t state_magic[8] = {'m', 'w', 's', 't', 'a', 't', 'e', '\n'};
+static const char state_name[] = "state";
+
+static mw_rc open_state(mw_store *store, int *file, mw_err *err)
+{
+    int sys = store->env->file_open(store->env->ctx, store->dir, state_name, MW_OPEN_ENSURE, file);
+    return sys ? mw_fail_sys(err, sys, "opening", state_name) : MW_OK;
+}
+
+static mw_rc boot(mw_store *store, uint8_t id[16], mw_err *err)
+{
+    int sys = store->env->boot_id(store->env->ctx, id);
+    return sys ? mw_fail_sys(err, sys, "reading", "the machine's boot id") : MW_OK;
+}
+
+mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err)
+{
+    *clean = false;
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    uint8_t id[16];
+    bool there;
+    int sys = store->env->exists(store->env->ctx, store->dir, state_name, &there);
+    if (sys) return mw_fail_sys(err, sys, "looking for", state_name);
+    if (!there) return MW_OK;
+    mw_rc rc = boot(store, id, err);
+    if (rc != MW_OK) return rc;
+    mw_err odd = {0};
+    rc = mw_env_read_file(store->env, store->dir, state_name, STATE_BYTES, &bytes, &size, &odd);
+    if (rc == MW_CORRUPT) return MW_OK; /* too long: not what we wrote, so not clean */
+    if (rc != MW_OK) return mw_fail(err, rc, "%s", odd.text);
+    if (size == STATE_BYTES) {
+        uint64_t right = mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0));
+        *clean = memcmp(bytes, state_magic, sizeof state_magic) == 0 &&
+                 memcmp(bytes + STATE_BOOT, id, sizeof id) == 0 &&
+                 mw_get_u64(bytes + STATE_CLEAN) == 1 && mw_get_u64(bytes + STATE_CHECKSUM) == right;
+    }
+    mw_free(store->env, bytes);
+    return MW_OK;
+}
+
+mw_rc mw_recover_write_state(mw_store *store, bool clean, mw_err *err)
+{
+    uint8_t bytes[STATE_BYTES] = {0};
+    int file = -1;
+    memcpy(bytes, state_magic, sizeof state_magic);
+    mw_rc rc = boot(store, bytes + STATE_BOOT, err);
+    if (rc != MW_OK) return rc;
+    mw_put_u64(bytes + STATE_CLEAN, clean);
+    mw_put_u64(bytes + STATE_CHECKSUM,
+               mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0)));
+    rc = open_state(store, &file, err);
+    if (rc != MW_OK) return rc;
+    rc = mw_env_write(store->env, file, state_name, bytes, sizeof bytes, 0, err);
+    store->env->file_close(store->env->ctx, file);
+    return rc;
+}

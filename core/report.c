@@ -1,0 +1,242 @@
+/* report.c: figures and files of a store, from one version and one look at the counters. */
+#include "report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct totals {
+    uint64_t generations;
+    uint64_t generation_rows;
+    uint64_t base_rows;
+    uint64_t base_levels;
+    uint64_t physical_rows;
+    uint64_t file_bytes;
+    uint64_t memtable_rows;
+    uint64_t memtable_bytes;
+    uint64_t log_bytes;
+} totals;
+
+/* Everything memwal_stats shows, taken together. */
+typedef struct picture {
+    mw_version *version;
+    mw_point visible;
+    uint64_t epoch;
+    uint64_t snapshots;
+    mw_store_figures figures;
+    uint64_t cache_hits;
+    uint64_t cache_misses;
+    uint64_t cache_bytes;
+    totals totals;
+    char last_error[MW_ERR_TEXT_BYTES];
+} picture;
+
+static mw_rc log_size(mw_store *store, mw_log_id id, uint64_t *bytes, mw_err *err)
+{
+    char name[MW_LOG_NAME_BYTES];
+    int file = -1;
+    uint64_t size = 0;
+    mw_log_name(id.epoch, id.number, name);
+    int sys = store->env->file_open(store->env->ctx, store->dir, name, MW_OPEN_READ, &file);
+    if (sys == ENOENT) return MW_OK; /* flushed meanwhile */
+    if (!sys) {
+        sys = store->env->file_size(store->env->ctx, file, &size);
+        store->env->file_close(store->env->ctx, file);
+    }
+    if (sys) return mw_fail_sys(err, sys, "reading the size", name);
+    *bytes += size;
+    return MW_OK;
+}
+
+static mw_rc add_up(mw_store *store, const mw_version *version, totals *sum, mw_err *err)
+{
+    for (uint32_t i = 0; i < version->generation_count; i++) {
+        const mw_generation *generation = version->generations[i];
+        sum->memtable_rows += mw_memtable_versions(generation->memtable);
+        sum->memtable_bytes += mw_memtable_bytes(generation->memtable);
+        for (uint32_t j = 0; j < generation->log_count; j++) {
+            mw_rc rc = log_size(store, generation->logs[j], &sum->log_bytes, err);
+            if (rc != MW_OK) return rc;
+        }
+    }
+    const mw_manifest *manifest = version->manifest;
+    for (uint32_t i = 0; i < manifest->file_count; i++) {
+        const mw_manifest_file *file = &manifest->files[i];
+        uint64_t rows = file->props.rows + file->props.tombstones;
+        sum->physical_rows += rows;
+        sum->file_bytes += file->props.bytes;
+        if (file->level == 0) {
+            sum->generations++;
+            sum->generation_rows += rows;
+        } else {
+            sum->base_rows += rows;
+            sum->base_levels = mw_max(sum->base_levels, file->level);
+        }
+    }
+    return MW_OK;
+}
+
+static mw_rc take_picture(mw_store *store, picture *now, mw_err *err)
+{
+    memset(now, 0, sizeof *now);
+    mw_store_lock(store);
+    now->version = mw_version_ref(store->version);
+    now->visible = store->visible;
+    now->epoch = store->epoch;
+    now->snapshots = store->snapshots;
+    now->figures = store->figures;
+    const mw_err *last = store->stopped.rc != MW_OK ? &store->stopped : &store->parked;
+    if (last->rc != MW_OK) memcpy(now->last_error, last->text, sizeof now->last_error);
+    mw_store_unlock(store);
+    mw_cache_stats(store->cache, &now->cache_hits, &now->cache_misses, &now->cache_bytes);
+    return add_up(store, now->version, &now->totals, err);
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+typedef struct reporter {
+    mw_report_figure each;
+    void *arg;
+} reporter;
+
+static void integer(const reporter *to, const char *name, uint64_t figure)
+{
+    mw_value value = {.type = MW_INTEGER, .integer = (int64_t)figure};
+    to->each(to->arg, name, &value);
+}
+
+/* NULL where there is nothing to divide by. */
+static void ratio(const reporter *to, const char *name, double above, double below)
+{
+    mw_value value = {.type = below > 0 ? MW_REAL : MW_NULL};
+    if (below > 0) value.real = above / below;
+    to->each(to->arg, name, &value);
+}
+
+static void text(const reporter *to, const char *name, const char *words)
+{
+    mw_value value = {.type = words[0] ? MW_TEXT : MW_NULL};
+    value.bytes = mw_slice_of(words, strlen(words));
+    to->each(to->arg, name, &value);
+}
+
+static void report_rows(const reporter *to, const picture *now)
+{
+    const totals *sum = &now->totals;
+    integer(to, "rows", (uint64_t)now->visible.count);
+    integer(to, "physical_rows", sum->physical_rows);
+    integer(to, "memtable_rows", sum->memtable_rows);
+    integer(to, "memtable_bytes", sum->memtable_bytes);
+    integer(to, "memtables", now->version->generation_count);
+    integer(to, "generations", sum->generations);
+    integer(to, "generation_rows", sum->generation_rows);
+    integer(to, "base_rows", sum->base_rows);
+    integer(to, "base_levels", sum->base_levels);
+    integer(to, "files", now->version->manifest->file_count);
+    integer(to, "file_bytes", sum->file_bytes);
+}
+
+static void report_log(const reporter *to, const picture *now)
+{
+    integer(to, "wal_bytes", now->totals.log_bytes);
+    integer(to, "wal_cursor", now->version->manifest->cursor);
+    integer(to, "wal_position", now->visible.position);
+    integer(to, "epoch", now->epoch);
+    integer(to, "commits", now->figures.commits);
+    integer(to, "wal_writes", now->figures.log_writes);
+    integer(to, "wal_syncs", now->figures.log_syncs);
+}
+
+static void report_work(const reporter *to, const picture *now)
+{
+    const mw_manifest *manifest = now->version->manifest;
+    const mw_store_figures *figures = &now->figures;
+    double written = (double)(manifest->bytes_flushed + manifest->bytes_merged);
+    integer(to, "flushes", figures->flushes);
+    integer(to, "merges", figures->merges);
+    integer(to, "bytes_written", manifest->bytes_flushed + manifest->bytes_merged);
+    integer(to, "bytes_logical", figures->logical_bytes);
+    ratio(to, "write_amplification", written, (double)manifest->bytes_flushed);
+    ratio(to, "space_amplification", (double)now->totals.physical_rows, (double)now->visible.count);
+    integer(to, "cache_hits", now->cache_hits);
+    integer(to, "cache_misses", now->cache_misses);
+    integer(to, "cache_bytes", now->cache_bytes);
+    integer(to, "snapshots", now->snapshots);
+    ratio(to, "stall_s", (double)figures->stall_ns, 1e9);
+}
+
+mw_rc mw_report_stats(mw_store *store, mw_report_figure each, void *arg, mw_err *err)
+{
+    picture now;
+    reporter to = {each, arg};
+    mw_rc rc = take_picture(store, &now, err);
+    if (rc == MW_OK) {
+        report_rows(&to, &now);
+        report_log(&to, &now);
+        report_work(&to, &now);
+        text(&to, "path", store->path);
+        integer(&to, "manifest", now.version->manifest->number);
+        text(&to, "last_error", now.last_error);
+    }
+    mw_version_unref(now.version);
+    return rc;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void report_table(const mw_version *version, uint32_t i, mw_report_file each, void *arg)
+{
+    const mw_manifest_file *file = &version->manifest->files[i];
+    mw_table *table = version->tables[version->table_count - 1 - i];
+    mw_file_info info = {
+        .name = mw_table_file_name(table),
+        .kind = "table",
+        .level = (int32_t)file->level,
+        .generation = (int64_t)file->generation,
+        .rows = (int64_t)file->props.rows,
+        .tombstones = (int64_t)file->props.tombstones,
+        .bytes = (int64_t)file->props.bytes,
+        .key_min = mw_table_first_key(table),
+        .key_max = mw_table_last_key(table),
+    };
+    each(arg, &info);
+}
+
+static mw_rc report_logs(mw_store *store, const mw_generation *generation, mw_report_file each,
+                         void *arg, mw_err *err)
+{
+    for (uint32_t i = 0; i < generation->log_count; i++) {
+        char name[MW_LOG_NAME_BYTES];
+        uint64_t bytes = 0;
+        mw_log_name(generation->logs[i].epoch, generation->logs[i].number, name);
+        mw_rc rc = log_size(store, generation->logs[i], &bytes, err);
+        if (rc != MW_OK) return rc;
+        mw_file_info info = {
+            .name = name,
+            .kind = "log",
+            .level = -1,
+            .generation = (int64_t)generation->number,
+            .rows = -1,
+            .tombstones = -1,
+            .bytes = (int64_t)bytes,
+        };
+        each(arg, &info);
+    }
+    return MW_OK;
+}
+
+mw_rc mw_report_files(mw_store *store, mw_report_file each, void *arg, mw_err *err)
+{
+    mw_version *version = mw_store_version(store);
+    mw_rc rc = MW_OK;
+    char name[MW_MANIFEST_NAME_BYTES];
+    mw_manifest_name(version->manifest->number, name);
+    mw_file_info manifest = {name, "manifest", -1, -1, -1, -1, -1, {NULL, 0}, {NULL, 0}};
+    each(arg, &manifest);
+    for (uint32_t i = 0; i < version->table_count; i++) report_table(version, i, each, arg);
+    for (uint32_t i = version->generation_count; rc == MW_OK && i-- > 0;) {
+        rc = report_logs(store, version->generations[i], each, arg, err);
+    }
+    mw_version_unref(version);
+    return rc;
+}

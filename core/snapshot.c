@@ -1,0 +1,292 @@
+/* snapshot.c: reading.
+**
+** A cursor looks at, newest first: the transaction's own changes, the memtables, the table files. One id is
+** found by asking them in that order and stopping at the first answer; a range is a merge of all of them
+** with tombstones dropped. The merge is made when the first range is asked for, so a cursor that only
+** finds ids never pays for it.
+**
+** Whatever happens meanwhile (commits, flushes, merges, rollback to a savepoint) the version, the sequence
+** and the overlay limit stay, so one cursor sees one moment (I13). */
+#include "snapshot.h"
+
+#include "merge.h"
+#include "txn.h"
+
+#include <string.h>
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+mw_rc mw_snapshot_create(mw_store *store, const struct mw_snapshot *of, mw_snapshot **out, mw_err *err)
+{
+    mw_snapshot *snapshot = mw_alloc(store->env, sizeof *snapshot);
+    if (!snapshot) return mw_fail(err, MW_NOMEM, "no memory for a snapshot");
+    snapshot->store = store;
+    atomic_init(&snapshot->refs, 1);
+    snapshot->version = mw_version_ref(of->version);
+    snapshot->sequence = of->sequence;
+    snapshot->count = of->count;
+    snapshot->overlay = of->overlay ? mw_memtable_ref(of->overlay) : NULL;
+    snapshot->overlay_limit = of->overlay_limit;
+    mw_store_lock(store);
+    store->snapshots++;
+    mw_store_unlock(store);
+    *out = snapshot;
+    return MW_OK;
+}
+
+mw_rc mw_snapshot_take(mw_db *db, mw_txn *txn, mw_snapshot **out, mw_err *err)
+{
+    mw_store *store = (mw_store *)db;
+    if (txn) return mw_txn_snapshot(txn, out, err);
+    struct mw_snapshot now = {.store = store};
+    mw_store_lock(store);
+    now.version = mw_version_ref(store->version);
+    now.sequence = store->visible.sequence;
+    now.count = store->visible.count;
+    mw_store_unlock(store);
+    mw_rc rc = mw_snapshot_create(store, &now, out, err);
+    mw_version_unref(now.version);
+    return rc;
+}
+
+mw_snapshot *mw_snapshot_ref(mw_snapshot *snapshot)
+{
+    atomic_fetch_add(&snapshot->refs, 1);
+    return snapshot;
+}
+
+void mw_snapshot_release(mw_snapshot *snapshot)
+{
+    if (!snapshot || atomic_fetch_sub(&snapshot->refs, 1) != 1) return;
+    mw_store *store = snapshot->store;
+    mw_version_unref(snapshot->version);
+    mw_memtable_unref(snapshot->overlay);
+    mw_store_lock(store);
+    store->snapshots--;
+    mw_store_unlock(store);
+    mw_free(store->env, snapshot);
+}
+
+int64_t mw_snapshot_count(const mw_snapshot *snapshot) { return snapshot->count; }
+
+/* ---- cursors --------------------------------------------------------------------------------- */
+
+struct mw_cursor {
+    mw_snapshot *snapshot;
+    uint32_t column_count;
+    mw_iter *merge;      /* of everything, NULL until a range is asked for            */
+    mw_iter **tables;    /* per table file of the version, made when find comes there */
+    const mw_node *node; /* find: the id is in memory                                 */
+    mw_iter *at;         /* where the cursor stands otherwise: merge or one of tables */
+};
+
+mw_rc mw_cursor_open(mw_snapshot *snapshot, mw_cursor **out, mw_err *err)
+{
+    const mw_env *env = snapshot->store->env;
+    mw_cursor *cursor = mw_alloc_zero(env, sizeof *cursor);
+    if (!cursor) return mw_fail(err, MW_NOMEM, "no memory for a cursor");
+    cursor->snapshot = mw_snapshot_ref(snapshot);
+    cursor->column_count = snapshot->version->manifest->schema.column_count;
+    *out = cursor;
+    return MW_OK;
+}
+
+void mw_cursor_close(mw_cursor *cursor)
+{
+    if (!cursor) return;
+    mw_snapshot *snapshot = cursor->snapshot;
+    const mw_env *env = snapshot->store->env;
+    mw_iter_close(cursor->merge);
+    for (uint32_t i = 0; cursor->tables && i < snapshot->version->table_count; i++) {
+        mw_iter_close(cursor->tables[i]);
+    }
+    mw_free(env, cursor->tables);
+    mw_free(env, cursor);
+    mw_snapshot_release(snapshot);
+}
+
+/* Opens an iterator over every part of the snapshot, newest first. *count: how many are open, also after
+** a failure. */
+static mw_rc open_parts(mw_cursor *cursor, mw_iter **parts, uint32_t *count, mw_err *err)
+{
+    const mw_snapshot *snapshot = cursor->snapshot;
+    const mw_version *version = snapshot->version;
+    mw_rc rc = MW_OK;
+    if (snapshot->overlay) {
+        rc = mw_memtable_iter(snapshot->overlay, snapshot->overlay_limit, cursor->column_count,
+                              &parts[*count], err);
+        if (rc == MW_OK) (*count)++;
+    }
+    for (uint32_t i = 0; rc == MW_OK && i < version->generation_count; i++) {
+        mw_memtable *memtable = version->generations[i]->memtable;
+        if (mw_memtable_versions(memtable) == 0) continue;
+        rc = mw_memtable_iter(memtable, snapshot->sequence, cursor->column_count, &parts[*count], err);
+        if (rc == MW_OK) (*count)++;
+    }
+    for (uint32_t i = 0; rc == MW_OK && i < version->table_count; i++) {
+        rc = mw_table_iter(version->tables[i], &parts[*count], err);
+        if (rc == MW_OK) (*count)++;
+    }
+    return rc;
+}
+
+/* The overlay counts by its own sequences, which say nothing beside the store's; the merge wants them to
+** fall with the order of the sources. */
+static mw_rc make_merge(mw_cursor *cursor, mw_err *err)
+{
+    if (cursor->merge) return MW_OK;
+    const mw_env *env = cursor->snapshot->store->env;
+    const mw_version *version = cursor->snapshot->version;
+    size_t room = 1 + (size_t)version->generation_count + version->table_count;
+    mw_iter **parts = mw_alloc_zero(env, room * sizeof(mw_iter *));
+    if (!parts) return mw_fail(err, MW_NOMEM, "no memory for a cursor");
+    uint32_t count = 0;
+    mw_rc rc = open_parts(cursor, parts, &count, err);
+    if (rc == MW_OK) {
+        rc = mw_merge_create(env, parts, count, MW_DROP_TOMBSTONES, &cursor->merge, err);
+    } else {
+        for (uint32_t i = 0; i < count; i++) mw_iter_close(parts[i]);
+    }
+    mw_free(env, parts);
+    return rc;
+}
+
+static mw_rc use_merge(mw_cursor *cursor, mw_err *err)
+{
+    cursor->node = NULL;
+    cursor->at = NULL;
+    mw_rc rc = make_merge(cursor, err);
+    if (rc == MW_OK) cursor->at = cursor->merge;
+    return rc;
+}
+
+mw_rc mw_cursor_first(mw_cursor *cursor, mw_err *err)
+{
+    mw_rc rc = use_merge(cursor, err);
+    return rc == MW_OK ? cursor->at->ops->first(cursor->at, err) : rc;
+}
+
+mw_rc mw_cursor_last(mw_cursor *cursor, mw_err *err)
+{
+    mw_rc rc = use_merge(cursor, err);
+    return rc == MW_OK ? cursor->at->ops->last(cursor->at, err) : rc;
+}
+
+mw_rc mw_cursor_seek(mw_cursor *cursor, mw_slice key, mw_err *err)
+{
+    mw_rc rc = use_merge(cursor, err);
+    return rc == MW_OK ? cursor->at->ops->seek(cursor->at, key, err) : rc;
+}
+
+mw_rc mw_cursor_seek_back(mw_cursor *cursor, mw_slice key, mw_err *err)
+{
+    mw_rc rc = use_merge(cursor, err);
+    return rc == MW_OK ? cursor->at->ops->seek_back(cursor->at, key, err) : rc;
+}
+
+/* After find there is no other id to go to. */
+static mw_rc move(mw_cursor *cursor, bool forward, mw_err *err)
+{
+    assert(mw_cursor_valid(cursor));
+    if (cursor->node || cursor->at != cursor->merge) {
+        cursor->node = NULL;
+        cursor->at = NULL;
+        return MW_OK;
+    }
+    const mw_iter_ops *ops = cursor->at->ops;
+    return forward ? ops->next(cursor->at, err) : ops->prev(cursor->at, err);
+}
+
+mw_rc mw_cursor_next(mw_cursor *cursor, mw_err *err) { return move(cursor, true, err); }
+
+mw_rc mw_cursor_prev(mw_cursor *cursor, mw_err *err) { return move(cursor, false, err); }
+
+/* The newest version of key in memory, NULL: none there. */
+static const mw_node *find_in_memory(const mw_snapshot *snapshot, mw_slice key)
+{
+    const mw_node *node = NULL;
+    if (snapshot->overlay) node = mw_memtable_find(snapshot->overlay, key, snapshot->overlay_limit);
+    const mw_version *version = snapshot->version;
+    for (uint32_t i = 0; !node && i < version->generation_count; i++) {
+        node = mw_memtable_find(version->generations[i]->memtable, key, snapshot->sequence);
+    }
+    return node;
+}
+
+/* Iterator over table i of the version, kept for the next find. */
+static mw_rc table_iter(mw_cursor *cursor, uint32_t i, mw_iter **iter, mw_err *err)
+{
+    const mw_version *version = cursor->snapshot->version;
+    if (!cursor->tables) {
+        cursor->tables = mw_alloc_zero(version->env, version->table_count * sizeof(mw_iter *));
+        if (!cursor->tables) return mw_fail(err, MW_NOMEM, "no memory for a cursor");
+    }
+    mw_rc rc = MW_OK;
+    if (!cursor->tables[i]) rc = mw_table_iter(version->tables[i], &cursor->tables[i], err);
+    *iter = cursor->tables[i];
+    return rc;
+}
+
+mw_rc mw_cursor_find(mw_cursor *cursor, mw_slice key, mw_err *err)
+{
+    const mw_version *version = cursor->snapshot->version;
+    cursor->at = NULL;
+    cursor->node = find_in_memory(cursor->snapshot, key);
+    if (cursor->node) {
+        if (mw_node_tombstone(cursor->node)) cursor->node = NULL;
+        return MW_OK;
+    }
+    for (uint32_t i = 0; i < version->table_count; i++) {
+        bool found = false;
+        mw_rc rc = mw_table_may_hold(version->tables[i], key, &found, err);
+        if (rc != MW_OK) return rc;
+        if (!found) continue;
+        mw_iter *iter = NULL;
+        rc = table_iter(cursor, i, &iter, err);
+        if (rc == MW_OK) rc = mw_table_iter_find(iter, key, &found, err);
+        if (rc != MW_OK) return rc;
+        if (!found) continue;
+        if (!iter->tombstone) cursor->at = iter;
+        return MW_OK;
+    }
+    return MW_OK;
+}
+
+bool mw_cursor_valid(const mw_cursor *cursor)
+{
+    return cursor->node || (cursor->at && cursor->at->valid);
+}
+
+mw_slice mw_cursor_key(const mw_cursor *cursor)
+{
+    assert(mw_cursor_valid(cursor));
+    return cursor->node ? mw_node_key(cursor->node) : cursor->at->key;
+}
+
+mw_rc mw_cursor_column(mw_cursor *cursor, uint32_t index, mw_value *value, mw_err *err)
+{
+    assert(mw_cursor_valid(cursor) && index < cursor->column_count);
+    if (!cursor->node) return cursor->at->ops->column(cursor->at, index, value, err);
+    return mw_row_column(mw_node_row(cursor->node), cursor->column_count, index, value, err);
+}
+
+mw_rc mw_cursor_row(mw_cursor *cursor, mw_buf *row, mw_err *err)
+{
+    const mw_env *env = row->env;
+    if (cursor->node) {
+        mw_buf_put_slice(row, mw_node_row(cursor->node));
+        return mw_buf_check(row, err);
+    }
+    mw_value *values = mw_alloc(env, cursor->column_count * sizeof *values);
+    if (!values) return mw_fail(err, MW_NOMEM, "no memory for a row");
+    mw_rc rc = MW_OK;
+    for (uint32_t i = 0; rc == MW_OK && i < cursor->column_count; i++) {
+        rc = mw_cursor_column(cursor, i, &values[i], err);
+    }
+    if (rc == MW_OK) {
+        mw_row_encode(row, values, cursor->column_count);
+        rc = mw_buf_check(row, err);
+    }
+    mw_free(env, values);
+    return rc;
+}

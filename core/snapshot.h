@@ -1,0 +1,24 @@
+/* snapshot.h: one moment of the store, and cursors over it (the functions are in db.h). */
+#ifndef MW_SNAPSHOT_H
+#define MW_SNAPSHOT_H
+
+#include "store.h"
+
+struct mw_snapshot {
+    mw_store *store;
+    atomic_uint refs;
+    mw_version *version;
+    uint64_t sequence;    /* versions above it are not seen                      */
+    int64_t count;        /* live ids, the overlay's changes included            */
+    mw_memtable *overlay; /* a transaction's own changes, NULL: none             */
+    uint64_t overlay_limit; /* its changes above this are not seen               */
+};
+
+/* What a snapshot is made of; version and overlay are referenced. */
+mw_rc mw_snapshot_create(mw_store *store, const struct mw_snapshot *of, mw_snapshot **snapshot,
+                         mw_err *err) MW_MUST_USE;
+
+/* Appends the row that the cursor stands on, as value.h lays it out. */
+mw_rc mw_cursor_row(mw_cursor *cursor, mw_buf *row, mw_err *err) MW_MUST_USE;
+
+#endif

@@ -1,0 +1,267 @@
+/* store.c: the shared state of an open store, and how it moves from one version to the next.
+**
+** The current version is a pointer under `mutex`. Whoever makes a new one builds it outside the lock
+** (opening table files is I/O) and swaps it in if nobody else has swapped meanwhile; else it builds
+** again, sharing what is open already. */
+#include "store.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static mw_rc create_locks(mw_store *store, mw_err *err)
+{
+    const mw_env *env = store->env;
+    mw_mutex **mutexes[] = {&store->flush_mutex, &store->merge_mutex, &store->manifest_mutex,
+                            &store->mutex};
+    int sys = 0;
+    for (size_t i = 0; !sys && i < sizeof mutexes / sizeof *mutexes; i++) {
+        sys = env->mutex_create(env->ctx, mutexes[i]);
+    }
+    if (!sys) sys = env->cond_create(env->ctx, &store->progress);
+    if (!sys) sys = env->cond_create(env->ctx, &store->work);
+    return sys ? mw_fail_sys(err, sys, "creation of a lock", store->path) : MW_OK;
+}
+
+mw_rc mw_store_create(const mw_env *env, const char *path, const mw_options *options, mw_store **out,
+                      mw_err *err)
+{
+    mw_store *store = mw_alloc_zero(env, sizeof *store);
+    if (!store) return mw_fail(err, MW_NOMEM, "no memory for opening a store");
+    store->env = env;
+    store->dir = store->lock_file = -1;
+    store->options = *options;
+    size_t bytes = strlen(path) + 1;
+    store->path = mw_alloc(env, bytes);
+    mw_rc rc = MW_OK;
+    if (store->path) {
+        memcpy(store->path, path, bytes);
+        rc = create_locks(store, err);
+    } else {
+        rc = mw_fail(err, MW_NOMEM, "no memory for opening a store");
+    }
+    if (rc == MW_OK) rc = mw_cache_create(env, options->cache_bytes, &store->cache, err);
+    if (rc == MW_OK) {
+        *out = store;
+    } else {
+        mw_store_free(store);
+    }
+    return rc;
+}
+
+void mw_store_free(mw_store *store)
+{
+    if (!store) return;
+    const mw_env *env = store->env;
+    mw_version_unref(store->version);
+    mw_manifest_unref(store->birth);
+    mw_cache_destroy(store->cache);
+    mw_mutex *mutexes[] = {store->flush_mutex, store->merge_mutex, store->manifest_mutex,
+                           store->mutex};
+    for (size_t i = 0; i < sizeof mutexes / sizeof *mutexes; i++) {
+        if (mutexes[i]) env->mutex_destroy(env->ctx, mutexes[i]);
+    }
+    if (store->progress) env->cond_destroy(env->ctx, store->progress);
+    if (store->work) env->cond_destroy(env->ctx, store->work);
+    if (store->lock_file >= 0) env->file_close(env->ctx, store->lock_file);
+    if (store->dir >= 0) env->dir_close(env->ctx, store->dir);
+    mw_free(env, store->path);
+    mw_free(env, store);
+}
+
+void mw_store_lock(mw_store *store) { store->env->mutex_lock(store->env->ctx, store->mutex); }
+
+void mw_store_unlock(mw_store *store) { store->env->mutex_unlock(store->env->ctx, store->mutex); }
+
+bool mw_store_wait(mw_store *store, uint64_t deadline_ns)
+{
+    return store->env->cond_wait(store->env->ctx, store->progress, store->mutex, deadline_ns);
+}
+
+uint64_t mw_store_deadline(const mw_store *store, uint64_t wait_ms)
+{
+    uint64_t now = store->env->now_ns(store->env->ctx);
+    return wait_ms > (UINT64_MAX - now) / 1000000 ? UINT64_MAX : now + wait_ms * 1000000;
+}
+
+mw_version *mw_store_version(mw_store *store)
+{
+    mw_store_lock(store);
+    mw_version *version = mw_version_ref(store->version);
+    mw_store_unlock(store);
+    return version;
+}
+
+mw_rc mw_store_stopped(const mw_store *store, mw_err *err)
+{
+    if (store->stopped.rc != MW_OK) {
+        return mw_fail(err, store->stopped.rc, "%s", store->stopped.text);
+    }
+    return store->closing ? mw_fail(err, MW_CLOSED, "%s is being closed", store->path) : MW_OK;
+}
+
+void mw_store_stop(mw_store *store, const mw_err *cause)
+{
+    if (store->stopped.rc == MW_OK) store->stopped = *cause;
+}
+
+void mw_store_park(mw_store *store, const mw_err *cause)
+{
+    mw_store_lock(store);
+    if (store->parked.rc == MW_OK) store->parked = *cause;
+    mw_store_unlock(store);
+}
+
+/* ---- from version to version ----------------------------------------------------------------- */
+
+/* The version after `current`; `built` (may be NULL) has table files open that it may share. */
+static mw_rc build(mw_store *store, mw_version *current, const mw_version *built,
+                   const mw_version_parts *wanted, mw_version **next, mw_err *err)
+{
+    mw_generation *active = wanted->generation_count ? wanted->generations[0] : NULL;
+    mw_manifest *manifest = wanted->manifest ? wanted->manifest : current->manifest;
+    size_t room = (size_t)current->generation_count + 1;
+    mw_generation **kept = mw_alloc(store->env, room * sizeof(mw_generation *));
+    if (!kept) return mw_fail(err, MW_NOMEM, "no memory for a version");
+    uint32_t count = 0;
+    if (active) kept[count++] = active;
+    for (uint32_t i = 0; i < current->generation_count; i++) {
+        bool frozen = i > 0 || active; /* the one that active replaces is frozen from now on */
+        mw_generation *generation = current->generations[i];
+        if (!frozen || generation->last_position > manifest->cursor) kept[count++] = generation;
+    }
+    mw_version_parts parts = *wanted;
+    parts.manifest = manifest;
+    parts.generations = kept;
+    parts.generation_count = count;
+    parts.from = built ? built : current;
+    mw_rc rc = mw_version_create(&parts, next, err);
+    mw_free(store->env, kept);
+    return rc;
+}
+
+mw_rc mw_store_install(mw_store *store, mw_manifest *manifest, mw_generation *active, mw_err *err)
+{
+    mw_version_parts wanted = {
+        .env = store->env,
+        .dir = store->dir,
+        .cache = store->cache,
+        .manifest = manifest,
+        .generations = &active,
+        .generation_count = active ? 1 : 0,
+    };
+    mw_version *built = NULL;
+    for (;;) {
+        mw_version *current = mw_store_version(store);
+        mw_version *next = NULL;
+        mw_rc rc = build(store, current, built, &wanted, &next, err);
+        mw_version_unref(built);
+        built = next;
+        if (rc != MW_OK) {
+            mw_version_unref(current);
+            return rc;
+        }
+        mw_store_lock(store);
+        bool still = store->version == current;
+        if (still) {
+            store->version = next;
+            store->env->cond_broadcast(store->env->ctx, store->progress);
+        }
+        mw_store_unlock(store);
+        mw_version_unref(current);
+        if (!still) continue;
+        mw_version_unref(current); /* the reference that the store had */
+        return MW_OK;
+    }
+}
+
+uint64_t mw_store_table_number(mw_store *store)
+{
+    mw_store_lock(store);
+    store->table_number = mw_max(store->table_number, store->version->manifest->table_number) + 1;
+    uint64_t number = store->table_number;
+    mw_store_unlock(store);
+    return number;
+}
+
+void mw_store_remove_table(mw_store *store, const mw_manifest_file *file)
+{
+    char name[MW_TABLE_NAME_BYTES];
+    mw_table_name(file->epoch, file->number, name);
+    store->env->unlink(store->env->ctx, store->dir, name);
+}
+
+void mw_store_remove_manifests(mw_store *store, uint64_t from, uint64_t below)
+{
+    for (uint64_t number = from; number < below; number++) {
+        char name[MW_MANIFEST_NAME_BYTES];
+        mw_manifest_name(number, name);
+        store->env->unlink(store->env->ctx, store->dir, name);
+    }
+}
+
+/* Who has created the manifest that we wanted to create? */
+static mw_rc lost_number(mw_store *store, uint64_t epoch, mw_err *err)
+{
+    uint64_t newest;
+    mw_manifest *theirs = NULL;
+    mw_rc rc = mw_manifest_newest(store->env, store->dir, &newest, err);
+    if (rc == MW_OK) {
+        rc = mw_manifest_load(store->env, store->dir, newest, &store->id, &theirs, err);
+    }
+    if (rc != MW_OK) return rc;
+    uint64_t claimed = mw_manifest_epoch_claimed(theirs);
+    mw_manifest_unref(theirs);
+    if (claimed > epoch) {
+        return mw_fail(err, MW_FENCED,
+                       "writer fenced: a peer claimed epoch %" PRIu64 ", ours was %" PRIu64, claimed,
+                       epoch);
+    }
+    return mw_fail(err, MW_PERSISTENCE, "manifest %" PRIu64 " of %s was made by somebody else",
+                   newest, store->path);
+}
+
+/* After a publish that failed: is the name there, perhaps not for ever? An answer that cannot be had
+** counts as yes. */
+static bool may_stand(mw_store *store, uint64_t number)
+{
+    char name[MW_MANIFEST_NAME_BYTES];
+    mw_manifest_name(number, name);
+    bool there = true;
+    int sys = store->env->exists(store->env->ctx, store->dir, name, &there);
+    return sys != 0 || there;
+}
+
+/* Publishes and installs. A failure that leaves the outcome on disk unknown is MW_PERSISTENCE: only a
+** reopen can agree with the disk again. */
+static mw_rc publish(mw_store *store, mw_manifest *manifest, mw_err *err)
+{
+    mw_err cause = {0};
+    mw_rc rc = mw_manifest_publish(manifest, store->dir, &cause);
+    if (rc == MW_EXISTS) return lost_number(store, mw_manifest_epoch_claimed(manifest), err);
+    bool unknown = rc != MW_OK && may_stand(store, manifest->number);
+    if (rc == MW_OK) {
+        rc = mw_store_install(store, manifest, NULL, &cause);
+        unknown = rc != MW_OK;
+    }
+    if (rc == MW_OK) return MW_OK;
+    return mw_fail(err, unknown ? MW_PERSISTENCE : rc, "%s", cause.text);
+}
+
+mw_rc mw_store_publish(mw_store *store, mw_manifest *manifest, mw_err *err)
+{
+    mw_version *before = mw_store_version(store);
+    uint64_t boundary = before->manifest->boundary;
+    mw_version_unref(before);
+    mw_err cause = {0};
+    mw_rc rc = publish(store, manifest, &cause);
+    if (rc == MW_OK) {
+        mw_store_remove_manifests(store, boundary, manifest->boundary);
+        return MW_OK;
+    }
+    if (rc == MW_FENCED || rc == MW_PERSISTENCE) {
+        mw_store_lock(store);
+        mw_store_stop(store, &cause);
+        mw_store_unlock(store);
+    }
+    return mw_fail(err, rc, "%s", cause.text);
+}

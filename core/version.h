@@ -1,0 +1,80 @@
+/* version.h: what the store consists of at one moment: immutable, shared by reference count.
+**
+** A version lists memtables and table files, newest data first. A snapshot holds a version and a sequence;
+** a flush or a merge makes a new version and never touches an old one, so whatever a reader holds
+** stays readable: memtables by reference, table files by their open descriptor. */
+#ifndef MW_VERSION_H
+#define MW_VERSION_H
+
+#include "log.h"
+#include "manifest.h"
+#include "memtable.h"
+#include "table_read.h"
+
+#include <stdatomic.h>
+
+typedef struct mw_log_id {
+    uint64_t epoch;
+    uint64_t number;
+} mw_log_id;
+
+/* A memtable with its exact interval of positions: the first generation of a version is active, the
+** others are frozen. */
+typedef struct mw_generation {
+    const mw_env *env;
+    atomic_uint refs;
+    uint64_t number;
+    uint64_t first_position;
+    mw_memtable *memtable;
+    mw_log_id *logs; /* the segments that hold it */
+    uint32_t log_count;
+    mw_log_segment *segment; /* the one that we write or wrote, NULL: none; closed with the rest */
+    /* set by the freeze, before a version shows the generation as frozen */
+    uint64_t last_position;
+    uint64_t sequence_last;
+    int64_t count_last;
+} mw_generation;
+
+typedef struct mw_version {
+    const mw_env *env;
+    atomic_uint refs;
+    mw_manifest *manifest;
+    mw_generation **generations; /* newest first; [0] is the active one */
+    uint32_t generation_count;
+    mw_table **tables; /* newest first: generations, then the base; as in the manifest, reversed */
+    uint32_t table_count;
+} mw_version;
+
+/* One reference each for the caller. */
+mw_rc mw_generation_create(const mw_env *env, uint64_t number, uint64_t first_position,
+                           mw_generation **generation, mw_err *err) MW_MUST_USE;
+mw_rc mw_generation_add_log(mw_generation *generation, mw_log_id log, mw_err *err) MW_MUST_USE;
+mw_generation *mw_generation_ref(mw_generation *generation);
+void mw_generation_unref(mw_generation *generation); /* takes NULL */
+
+/* A version of this manifest. Takes references to manifest and generations; opens the table files that
+** `from` (may be NULL) does not have open yet. generations: newest first. */
+typedef struct mw_version_parts {
+    const mw_env *env;
+    int dir;
+    mw_cache *cache;
+    mw_manifest *manifest;
+    mw_generation **generations;
+    uint32_t generation_count;
+    const mw_version *from;
+} mw_version_parts;
+
+mw_rc mw_version_create(const mw_version_parts *parts, mw_version **version,
+                        mw_err *err) MW_MUST_USE;
+mw_version *mw_version_ref(mw_version *version);
+void mw_version_unref(mw_version *version); /* takes NULL */
+
+/* Does key live among the versions with sequence <= limit? */
+mw_rc mw_version_lives(const mw_version *version, mw_slice key, uint64_t limit, bool *lives,
+                       mw_err *err) MW_MUST_USE;
+
+/* The identity that table files of this manifest are opened with. */
+mw_table_options mw_version_table_options(const mw_manifest *manifest, uint64_t epoch,
+                                          uint64_t number);
+
+#endif

@@ -1,0 +1,83 @@
+/* err.c: one table from the engine's codes to SQLite's.
+**
+** A code that SQLite acts on is chosen by what SQLite then does (vdbeaux.c, sqlite3VdbeHalt): a
+** COMMIT answered by anything but plain BUSY is rolled back, so only "another writer holds the
+** store" may be BUSY; IOERR, FULL and NOMEM end the transaction, which is right wherever the engine
+** gives them. */
+#include "err.h"
+
+#include <stdarg.h>
+
+int mx_err_code_of(mw_rc rc)
+{
+    switch (rc) {
+    case MW_OK: return SQLITE_OK;
+    case MW_NOMEM: return SQLITE_NOMEM;
+    case MW_IO: return SQLITE_IOERR;
+    case MW_CORRUPT: return SQLITE_CORRUPT;
+    case MW_FULL: return SQLITE_FULL;
+    case MW_BUSY: return SQLITE_BUSY;
+    case MW_FENCED: return SQLITE_ABORT_ROLLBACK;
+    case MW_PERSISTENCE: return SQLITE_IOERR_FSYNC;
+    case MW_TOOBIG: return SQLITE_TOOBIG;
+    case MW_CLOSED: return SQLITE_ABORT;
+    case MW_EXISTS: return SQLITE_ERROR;
+    case MW_MISSING: return SQLITE_CANTOPEN;
+    case MW_MISMATCH: return SQLITE_CANTOPEN;
+    case MW_UNSUPPORTED: return SQLITE_ERROR;
+    case MW_INTERRUPTED: return SQLITE_INTERRUPT;
+    case MW_MISUSE: return SQLITE_MISUSE;
+    }
+    return SQLITE_INTERNAL;
+}
+
+int mx_err_code(const mw_err *err) { return mx_err_code_of(err->rc); }
+
+char *mx_err_text(const mw_err *err)
+{
+    return sqlite3_mprintf("memwal: %s", err->text[0] ? err->text : mw_rc_text(err->rc));
+}
+
+/* Takes text; without memory for words the code alone must do. */
+static void replace_text(char **place, char *text)
+{
+    sqlite3_free(*place);
+    *place = text;
+}
+
+int mx_err_vtab(sqlite3_vtab *vtab, const mw_err *err)
+{
+    replace_text(&vtab->zErrMsg, mx_err_text(err));
+    return mx_err_code(err);
+}
+
+static void put_words(char **place, const char *format, va_list args)
+{
+    char *words = sqlite3_vmprintf(format, args);
+    replace_text(place, words ? sqlite3_mprintf("memwal: %s", words) : NULL);
+    sqlite3_free(words);
+}
+
+int mx_err_set(sqlite3_vtab *vtab, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put_words(&vtab->zErrMsg, format, args);
+    va_end(args);
+    return code;
+}
+
+int mx_err_put(char **error, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put_words(error, format, args);
+    va_end(args);
+    return code;
+}
+
+int mx_err_give(char **error, const mw_err *err)
+{
+    replace_text(error, mx_err_text(err));
+    return mx_err_code(err);
+}

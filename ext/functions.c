@@ -1,0 +1,225 @@
+/* functions.c: the SQL functions. Each finds its table by name and asks the engine; what a table
+** must be for that (connected, its store open) is done on the way.
+**
+** All that may open a store are DIRECTONLY: a view or trigger in a database file from a stranger
+** must not make memwal touch files. */
+#include "functions.h"
+
+#include <string.h>
+
+#include "err.h"
+#include "internal.h"
+
+enum {
+    FLUSH_WAIT_MS = 10000, /* for other connections' open transactions, then SQLITE_BUSY */
+};
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+/* Takes error. */
+static void give_error(sqlite3_context *context, int code, char *error)
+{
+    sqlite3_result_error(context, error ? error : sqlite3_errstr(code), -1);
+    sqlite3_result_error_code(context, code);
+    sqlite3_free(error);
+}
+
+static void give_engine_error(sqlite3_context *context, const mw_err *err)
+{
+    give_error(context, mx_err_code(err), mx_err_text(err));
+}
+
+/* The table's name in the argument. NULL: the error is already the result. */
+static const char *table_name(sqlite3_context *context, sqlite3_value *argument)
+{
+    if (sqlite3_value_type(argument) != SQLITE_TEXT) {
+        give_error(context, SQLITE_ERROR,
+                   sqlite3_mprintf("memwal: expected a table's name: 't' or 'schema.t'"));
+        return NULL;
+    }
+    const char *name = (const char *)sqlite3_value_text(argument);
+    if (!name) sqlite3_result_error_nomem(context);
+    return name;
+}
+
+/* The table that the argument names, its store open. NULL: the error is already the result. */
+static mx_txn *use_table(sqlite3_context *context, sqlite3_value *argument)
+{
+    const char *name = table_name(context, argument);
+    if (!name) return NULL;
+    char *error = NULL;
+    mx_txn *txn = NULL;
+    int code = SQLITE_ERROR;
+    mx_vtab *vtab = mx_vtab_find(sqlite3_context_db_handle(context), name, &error);
+    if (vtab) code = mx_vtab_use(vtab, &txn, &error);
+    if (code == SQLITE_OK) return txn;
+    give_error(context, code, error);
+    return NULL;
+}
+
+/* ---- functions of a table -------------------------------------------------------------------- */
+
+static void count_rows(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    const char *name = table_name(context, argv[0]);
+    if (!name) return;
+    char *error = NULL;
+    sqlite3_int64 count = 0;
+    int code = mx_txn_count(sqlite3_context_db_handle(context), name, &count, &error);
+    if (code == SQLITE_OK) {
+        sqlite3_result_int64(context, count);
+    } else {
+        give_error(context, code, error);
+    }
+}
+
+/* The same for work that takes the store's turn: a connection that holds it would wait for itself. */
+static mx_txn *use_table_outside_writing(sqlite3_context *context, sqlite3_value *argument,
+                                         const char *function)
+{
+    mx_txn *txn = use_table(context, argument);
+    if (!txn || !mx_txn_open(txn)) return txn;
+    give_error(context, SQLITE_LOCKED,
+               sqlite3_mprintf("memwal: %s inside a transaction that has written: COMMIT first",
+                               function));
+    return NULL;
+}
+
+static void flush(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    mx_txn *txn = use_table_outside_writing(context, argv[0], "memwal_flush");
+    if (!txn) return;
+    mw_err err = {0};
+    uint64_t generation = 0;
+    if (mw_db_flush(mx_txn_db(txn), FLUSH_WAIT_MS, &generation, &err) != MW_OK) {
+        give_engine_error(context, &err);
+    } else if (generation > 0) {
+        sqlite3_result_int64(context, (sqlite3_int64)generation);
+    }
+}
+
+static bool is_interrupted(void *connection) { return mx_connection_interrupted(connection); }
+
+static void merge(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    sqlite3_int64 limit = 0;
+    if (argc > 1) {
+        limit = sqlite3_value_int64(argv[1]);
+        if (sqlite3_value_type(argv[1]) != SQLITE_INTEGER || limit < 1 || limit > UINT32_MAX) {
+            give_error(context, SQLITE_ERROR,
+                       sqlite3_mprintf("memwal: memwal_merge(t, max_generations): expected a "
+                                       "number above 0"));
+            return;
+        }
+    }
+    mx_txn *txn = use_table_outside_writing(context, argv[0], "memwal_merge");
+    if (!txn) return;
+    mw_err err = {0};
+    uint32_t folded = 0;
+    mx_connection *connection = mx_connection_of(sqlite3_context_db_handle(context));
+    if (mw_db_merge(mx_txn_db(txn), (uint32_t)limit, is_interrupted, connection, &folded, &err) !=
+        MW_OK) {
+        give_engine_error(context, &err);
+    } else {
+        sqlite3_result_int64(context, folded);
+    }
+}
+
+static void add_line(void *lines, const char *line)
+{
+    sqlite3_str_appendf(lines, "%s%s", sqlite3_str_length(lines) > 0 ? "\n" : "", line);
+}
+
+static void check(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    mx_txn *txn = use_table(context, argv[0]);
+    if (!txn) return;
+    sqlite3_str *lines = sqlite3_str_new(sqlite3_context_db_handle(context));
+    mw_err err = {0};
+    uint32_t faults = 0;
+    mw_rc rc = mw_db_check(mx_txn_db(txn), add_line, lines, &faults, &err);
+    int code = sqlite3_str_errcode(lines);
+    char *text = sqlite3_str_finish(lines);
+    if (rc != MW_OK) {
+        give_engine_error(context, &err);
+    } else if (code != SQLITE_OK) {
+        give_error(context, code, NULL);
+    } else if (faults == 0) {
+        sqlite3_result_text(context, "ok", -1, SQLITE_STATIC);
+    } else {
+        sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+    }
+    sqlite3_free(text);
+}
+
+/* ---- functions of the build ------------------------------------------------------------------ */
+
+static void give_text(sqlite3_context *context, char *text)
+{
+    if (text) {
+        sqlite3_result_text(context, text, -1, sqlite3_free);
+    } else {
+        sqlite3_result_error_nomem(context);
+    }
+}
+
+static void version(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    (void)argv;
+    unsigned xxhash = mw_db_xxhash_version(); /* 801 is 0.8.1 */
+    give_text(context,
+              sqlite3_mprintf("memwal %s, format %u, SQLite %s, zstd %s, xxhash %u.%u.%u",
+                              MX_VERSION, mw_db_format_version(), sqlite3_libversion(),
+                              mw_db_zstd_version(), xxhash / 10000, xxhash / 100 % 100,
+                              xxhash % 100));
+}
+
+#ifdef NDEBUG
+#define ASSERTS "off"
+#else
+#define ASSERTS "on"
+#endif
+#ifdef SQLITE_CORE
+#define LINKING "static"
+#else
+#define LINKING "loadable"
+#endif
+
+static void debug(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    (void)argv;
+    give_text(context,
+              sqlite3_mprintf("compiler %s, %s, asserts %s, SQLite headers %s, %d-bit", __VERSION__,
+                              LINKING, ASSERTS, SQLITE_VERSION, (int)(8 * sizeof(void *))));
+}
+
+static const struct {
+    const char *name;
+    int argument_count;
+    int flags;
+    void (*run)(sqlite3_context *, int, sqlite3_value **);
+} functions[] = {
+    {"memwal_count", 1, SQLITE_DIRECTONLY, count_rows},
+    {"memwal_flush", 1, SQLITE_DIRECTONLY, flush},
+    {"memwal_merge", 1, SQLITE_DIRECTONLY, merge},
+    {"memwal_merge", 2, SQLITE_DIRECTONLY, merge},
+    {"memwal_check", 1, SQLITE_DIRECTONLY, check},
+    {"memwal_version", 0, SQLITE_INNOCUOUS, version},
+    {"memwal_debug", 0, SQLITE_INNOCUOUS, debug},
+};
+
+int mx_functions_register(sqlite3 *db)
+{
+    int rc = SQLITE_OK;
+    for (size_t i = 0; rc == SQLITE_OK && i < sizeof functions / sizeof functions[0]; i++) {
+        rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].argument_count,
+                                        SQLITE_UTF8 | functions[i].flags, NULL, functions[i].run,
+                                        NULL, NULL, NULL);
+    }
+    return rc;
+}

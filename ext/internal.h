@@ -1,0 +1,105 @@
+/* internal.h: what the files of the glue share.
+**
+** Three things have to be told apart:
+**
+**   mx_connection  one per sqlite3*: the client data of the module and of every function.
+**   mx_vtab        one per sqlite3_vtab object. Not an identity: after schema changes one connection
+**                  may hold two of them for one table, so no transaction state lives here.
+**   mx_txn         one per connection and engine store: turn, savepoints, statement snapshot. All
+**                  tables of a connection over one store (main.t, temp.t, a re-connected t) share it.
+**
+** Everything here is used by one thread at a time: SQLite serialises the calls of a connection. */
+#ifndef MX_INTERNAL_H
+#define MX_INTERNAL_H
+
+#include <sqlite3ext.h>
+
+#include "args.h"
+#include "db.h"
+#include "err.h"
+#include "share.h"
+
+SQLITE_EXTENSION_INIT3
+
+typedef struct mx_connection mx_connection;
+typedef struct mx_vtab mx_vtab;
+typedef struct mx_txn mx_txn;
+
+struct mx_connection {
+    sqlite3 *db;
+    mx_connection *next; /* of the process's connections                           */
+    int references;     /* the module, each function, each vtab                     */
+    unsigned forks;     /* forks of this process line seen when it was made         */
+    int host_version;   /* sqlite3_libversion_number() of the host                  */
+    mx_txn *txns;       /* all open stores of the connection                        */
+    mx_vtab *vtabs;     /* all connected tables, the newest first                   */
+};
+
+struct mx_vtab {
+    sqlite3_vtab base; /* first: SQLite's part */
+    mx_connection *connection;
+    mx_vtab *next;
+    char *schema;
+    char *name;
+    mx_args *args;         /* columns and options; owned                              */
+    mw_key_kind key;       /* how the engine orders the rows                          */
+    bool rowid;            /* a rowid table, declared without WITHOUT ROWID           */
+    bool binary_order;     /* the host's BINARY order of texts is the engine's        */
+    bool in_file;          /* declared in a database file, not in temp or memory      */
+    bool ephemeral;        /* its store goes when the connection is closed            */
+    int *stored;           /* per column: number outside the key, -1 for the key      */
+    uint32_t stored_count; /* columns outside the key                                 */
+    mw_value *values;      /* stored_count of them: room for the row being written    */
+    mw_buf row;            /* that row as bytes                                       */
+    bool created;          /* made in the transaction that is under way               */
+    char mark[33];         /* created: what its shadow table alone holds              */
+    bool identified;       /* store and path are known                                */
+    mw_store_id store;
+    char *path;            /* of the store; owned                                     */
+    char *broken;          /* why the declaration could not be read, NULL: it could   */
+    mx_txn *txn;           /* NULL until the store is used; holds a reference         */
+    uint64_t synced_round; /* prepare of txn that this object has asked for last      */
+};
+
+/* An mw_err without a failure; cheaper than zeroing all of its text once a row. */
+static inline void mx_err_clear(mw_err *err)
+{
+    err->rc = MW_OK;
+    err->sys = 0;
+    err->text[0] = 0;
+}
+
+/* Registers the module "memwal" in a connection. Returns a SQLite code. */
+int mx_vtab_register(sqlite3 *db);
+
+/* The record of a connection that the module is registered in; borrowed, NULL: it is not. */
+mx_connection *mx_connection_of(sqlite3 *db);
+void mx_connection_unref(void *connection); /* a destructor for SQLite */
+/* Refuses to work in a forked child: SQLITE_OK, or SQLITE_MISUSE with the words in *error
+** (sqlite3_free). */
+int mx_connection_check(const mx_connection *connection, char **error);
+/* Has sqlite3_interrupt been called? Always false where the host cannot tell. */
+bool mx_connection_interrupted(const mx_connection *connection);
+
+/* Finds the memwal table that table names ('t' or 'schema.t', as SQLite would resolve it; names may
+** be quoted) and connects it if need be. NULL: *error says why (sqlite3_free). Borrowed, not to be
+** kept over a statement. */
+mx_vtab *mx_vtab_find(sqlite3 *db, const char *table, char **error);
+
+/* Opens the table's store at first use. *txn is borrowed from the vtab. Returns a SQLite code;
+** *error: sqlite3_free. */
+int mx_vtab_use(mx_vtab *vtab, mx_txn **txn, char **error);
+
+/* ---- one connection's use of one store ------------------------------------------------------ */
+
+mw_db *mx_txn_db(const mx_txn *txn);
+/* True between begin and the end of the transaction: this connection holds the turn. */
+bool mx_txn_open(const mx_txn *txn);
+/* What the present statement sees; released by the caller with mw_snapshot_release. */
+mw_rc mx_txn_snapshot(mx_txn *txn, mw_snapshot **snapshot, mw_err *err) MW_MUST_USE;
+
+/* The exact number of live ids that the present statement sees, the transaction's own changes
+** included. Returns a SQLite code; *error: sqlite3_free. */
+int mx_txn_count(sqlite3 *db, const char *table, sqlite3_int64 *count, char **error);
+
+#endif

@@ -1,0 +1,204 @@
+/* share.c: the registry of open stores.
+**
+** A store may be open once per process: its folder's lock would refuse a second engine, and two
+** engines would not see each other's commits. So all connections meet here.
+**
+**     none --open--> OPENING --> OPEN(uses) --last close--> CLOSING --> none
+**                       \--fails--> none                        \--fails--> FAILED --open--> none
+**
+** Opening and closing do I/O and happen outside the mutex; whoever meets such a store waits. The
+** engine holds its folder open, so an inode cannot be given to another folder meanwhile. A FAILED
+** record has no engine any more: there the path must agree as well.
+**
+** After fork() the child inherits the records but neither the threads nor the right to write: it
+** forgets them, so that its own connections open engines of their own (and are refused as busy
+** while the parent has the store open); what the parent opened is never touched. */
+#include "share.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "err.h"
+
+typedef enum state { OPENING, OPEN, CLOSING, FAILED } state;
+
+struct mx_store {
+    mx_store *next;
+    dev_t device;
+    ino_t inode;
+    pid_t process; /* the one that opened it */
+    state state;
+    unsigned uses;
+    bool ephemeral;
+    mw_db *db;
+    char *path;
+    mw_err failure; /* FAILED: of the close */
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static mx_store *stores; /* under mutex */
+
+static void before_fork(void) { pthread_mutex_lock(&mutex); }
+static void in_parent(void) { pthread_mutex_unlock(&mutex); }
+static void in_child(void)
+{
+    stores = NULL;
+    pthread_mutex_unlock(&mutex);
+}
+static void watch_forks(void) { (void)pthread_atfork(before_fork, in_parent, in_child); }
+
+/* ---- under the mutex ------------------------------------------------------------------------- */
+
+static mx_store *find(const struct stat *folder)
+{
+    mx_store *store = stores;
+    while (store && (store->device != folder->st_dev || store->inode != folder->st_ino)) {
+        store = store->next;
+    }
+    return store;
+}
+
+static void drop(mx_store *store)
+{
+    mx_store **place = &stores;
+    while (*place != store) place = &(*place)->next;
+    *place = store->next;
+    sqlite3_free(store->path);
+    sqlite3_free(store);
+}
+
+static mx_store *add(const struct stat *folder, const char *path, bool ephemeral)
+{
+    mx_store *store = sqlite3_malloc(sizeof *store);
+    if (!store) return NULL;
+    memset(store, 0, sizeof *store);
+    store->path = sqlite3_mprintf("%s", path);
+    if (!store->path) {
+        sqlite3_free(store);
+        return NULL;
+    }
+    store->device = folder->st_dev;
+    store->inode = folder->st_ino;
+    store->process = getpid();
+    store->state = OPENING;
+    store->uses = 1;
+    store->ephemeral = ephemeral;
+    store->next = stores;
+    stores = store;
+    return store;
+}
+
+/* Joins an open engine. */
+static int join(mx_store *store, const mw_store_id *expected, char **error)
+{
+    const mw_store_id *found = mw_db_store(store->db);
+    if (expected && memcmp(expected->bytes, found->bytes, sizeof found->bytes) != 0) {
+        return mx_err_put(error, mx_err_code_of(MW_MISMATCH),
+                          "the store at %s is another one than this table's", store->path);
+    }
+    store->uses++;
+    return SQLITE_OK;
+}
+
+/* Waits until the folder's store is neither opening nor closing. NULL: it is not open, nor has it
+** failed here under this path. */
+static mx_store *settled(const struct stat *folder, const char *path)
+{
+    mx_store *store = find(folder);
+    while (store && (store->state == OPENING || store->state == CLOSING)) {
+        pthread_cond_wait(&changed, &mutex);
+        store = find(folder);
+    }
+    if (store && store->state == FAILED && strcmp(store->path, path) != 0) {
+        drop(store);
+        store = NULL;
+    }
+    return store;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+static int open_engine(mx_store *store, const mw_options *options, const mw_store_id *expected,
+                       char **error)
+{
+    mw_err err = {0};
+    mw_db *db = NULL;
+    mw_rc rc = mw_db_open(mw_env_posix(), store->path, options, expected, &db, &err);
+    int code = rc == MW_OK ? SQLITE_OK : mx_err_give(error, &err);
+    pthread_mutex_lock(&mutex);
+    if (rc == MW_OK) {
+        store->db = db;
+        store->state = OPEN;
+    } else {
+        drop(store);
+    }
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+    return code;
+}
+
+int mx_store_open(const char *path, const mw_options *options, const mw_store_id *expected,
+                  bool ephemeral, mx_store **store, char **error)
+{
+    (void)pthread_once(&once, watch_forks);
+    struct stat folder;
+    if (stat(path, &folder) != 0) {
+        return mx_err_put(error, SQLITE_CANTOPEN, "the store %s cannot be opened: %s", path,
+                          strerror(errno));
+    }
+    int code = SQLITE_OK;
+    bool fresh = false;
+    pthread_mutex_lock(&mutex);
+    mx_store *found = settled(&folder, path);
+    if (found && found->state == FAILED) {
+        code = mx_err_give(error, &found->failure);
+        drop(found);
+    } else if (found) {
+        code = join(found, expected, error);
+    } else {
+        found = add(&folder, path, ephemeral);
+        fresh = found != NULL;
+        if (!fresh) code = mx_err_put(error, SQLITE_NOMEM, "out of memory");
+    }
+    pthread_mutex_unlock(&mutex);
+    if (fresh) code = open_engine(found, options, expected, error);
+    *store = code == SQLITE_OK ? found : NULL;
+    return code;
+}
+
+/* Requires that nobody else can reach the engine: the state is CLOSING. */
+static void close_engine(mx_store *store)
+{
+    mw_err err = {0};
+    mw_rc rc = mw_db_close(store->db, &err);
+    bool park = rc != MW_OK && !store->ephemeral;
+    /* A leftover of an ephemeral store is nobody's any more: there is none to tell. */
+    if (store->ephemeral) (void)!mw_db_remove(mw_env_posix(), store->path, &err);
+    pthread_mutex_lock(&mutex);
+    store->db = NULL;
+    if (park) {
+        store->failure = err;
+        store->state = FAILED;
+    } else {
+        drop(store);
+    }
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
+void mx_store_close(mx_store *store)
+{
+    if (!store || store->process != getpid()) return;
+    pthread_mutex_lock(&mutex);
+    bool last = --store->uses == 0;
+    if (last) store->state = CLOSING;
+    pthread_mutex_unlock(&mutex);
+    if (last) close_engine(store);
+}
+
+mw_db *mx_store_db(mx_store *store) { return store->db; }

@@ -1,0 +1,685 @@
+/* txn.c: connections, transactions, savepoints and statement snapshots.
+**
+**   sqlite3* -- mx_connection -- mx_txn (one per store) <--- mx_vtab, mx_cursor (any number)
+**                                  |- mw_txn    between begin and commit or rollback: the turn
+**                                  |- marks     savepoint n began at marks[n]
+**                                  `- snapshot  what the statement sees, while cursors are open
+**
+** Savepoints. SQLite announces them sparsely: numbers may start above 0, one number is announced once
+** per table and so several times per store, and a number may be rolled back to that was never
+** announced. So savepoint(n) fills marks up to n with the present position and leaves marks that are
+** there alone; a position before the turn was taken is MARK_START; rollback_to(-1) undoes everything.
+**
+** Snapshots. All open cursors share one, so that one statement sees one moment. version counts what
+** changes the view of this connection (its own changes, undo, begin, end): a snapshot of an older
+** version is not given to new cursors, so a later statement sees what was written before it, while
+** cursors that are open keep the moment they began with and never meet rows written after.
+**
+** Ends. SQLite does not tell a dropped table how its transaction ends, so DROP is refused while there
+** are changes (mx_txn_leave). A table that was created in this transaction and is not in the schema at
+** the commit was undone by ROLLBACK TO, of which nobody was told: its rows are undone here. */
+#include "txn.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "coding.h"
+#include "vtab.h"
+
+static const uint64_t MARK_START = UINT64_MAX;
+
+enum {
+    STALL_SLICE_MS = 20,
+    STALL_WAIT_MS = 10000, /* for a flush, before writing is refused as full */
+};
+
+struct mx_txn {
+    mx_connection *connection; /* borrowed: it outlives its stores                          */
+    mx_txn *next;
+    mx_store *store;
+    mw_db *db;
+    int references;            /* tables, and the connection for an ephemeral store         */
+    bool kept;                 /* the connection holds a reference                          */
+
+    mw_txn *open;              /* NULL: no transaction                                      */
+    uint64_t start;            /* its first mark                                            */
+    uint64_t round;            /* number of the last successful prepare                     */
+    bool light;                /* that prepare was a light one: its rows are published      */
+    bool in_file;              /* a table in a database file takes part                     */
+    const mx_vtab *only;       /* the one table that has written; NULL: none or several     */
+    bool several;
+    uint64_t *marks;
+    int mark_count;
+    int mark_capacity;
+    mw_err unknown;            /* a rollback that failed: nothing goes on                   */
+
+    mw_snapshot *snapshot;     /* shared by the cursors that are open                       */
+    uint64_t snapshot_version;
+    uint64_t version;
+    int readers;
+    int64_t rows_seen;
+
+    int64_t rowid_max;
+    bool rowid_any;            /* there is a row                                            */
+    bool rowid_known;          /* both are right for the transaction that is open           */
+};
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
+static mx_connection *registry;
+static atomic_uint forks;
+
+/* In a child the mutex may be held by a thread that is not there; it is made anew. */
+static void after_fork(void)
+{
+    atomic_fetch_add(&forks, 1);
+    pthread_mutex_init(&registry_mutex, NULL);
+}
+
+static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, after_fork); }
+
+mx_connection *mx_connection_new(sqlite3 *db)
+{
+    pthread_once(&registry_once, watch_forks);
+    mx_connection *connection = sqlite3_malloc64(sizeof *connection);
+    if (!connection) return NULL;
+    *connection = (mx_connection){
+        .db = db,
+        .references = 1,
+        .forks = atomic_load(&forks),
+        .host_version = sqlite3_libversion_number(),
+    };
+    pthread_mutex_lock(&registry_mutex);
+    connection->next = registry;
+    registry = connection;
+    pthread_mutex_unlock(&registry_mutex);
+    return connection;
+}
+
+mx_connection *mx_connection_ref(mx_connection *connection)
+{
+    connection->references++;
+    return connection;
+}
+
+mx_connection *mx_connection_of(sqlite3 *db)
+{
+    pthread_mutex_lock(&registry_mutex);
+    mx_connection *found = registry;
+    while (found && found->db != db) found = found->next;
+    pthread_mutex_unlock(&registry_mutex);
+    return found;
+}
+
+static void unlist_connection(mx_connection *connection)
+{
+    pthread_mutex_lock(&registry_mutex);
+    mx_connection **at = &registry;
+    while (*at && *at != connection) at = &(*at)->next;
+    if (*at) *at = connection->next;
+    pthread_mutex_unlock(&registry_mutex);
+}
+
+void mx_connection_unref(void *connection)
+{
+    mx_connection *mine = connection;
+    if (!mine || --mine->references > 0) return;
+    unlist_connection(mine);
+    for (mx_txn *txn = mine->txns, *next; txn; txn = next) {
+        next = txn->next;
+        mx_txn_release(txn);
+    }
+    sqlite3_free(mine);
+}
+
+bool mx_connection_is_forked(const mx_connection *connection)
+{
+    return connection->forks != atomic_load(&forks);
+}
+
+int mx_connection_check(const mx_connection *connection, char **error)
+{
+    if (!mx_connection_is_forked(connection)) return SQLITE_OK;
+    return mx_err_put(error, SQLITE_MISUSE,
+                      "this connection was opened before a fork, by the parent process; "
+                      "open an own one in the child");
+}
+
+bool mx_connection_interrupted(const mx_connection *connection)
+{
+#if SQLITE_VERSION_NUMBER >= 3041000
+    return connection->host_version >= 3041000 && sqlite3_is_interrupted(connection->db);
+#else
+    (void)connection;
+    return false;
+#endif
+}
+
+/* ---- life of an mx_txn ---------------------------------------------------------------------- */
+
+mx_txn *mx_txn_find(mx_connection *connection, const mw_store_id *store)
+{
+    for (mx_txn *txn = connection->txns; txn; txn = txn->next) {
+        const mw_store_id *mine = mw_db_store(txn->db);
+        mw_slice a = mw_slice_of(mine->bytes, sizeof mine->bytes);
+        mw_slice b = mw_slice_of(store->bytes, sizeof store->bytes);
+        if (!mw_slice_equal(a, b)) continue;
+        txn->references++;
+        return txn;
+    }
+    return NULL;
+}
+
+static mx_txn *find_store(mx_connection *connection, const mx_store *store)
+{
+    mx_txn *txn = connection->txns;
+    while (txn && txn->store != store) txn = txn->next;
+    return txn;
+}
+
+/* Takes the store in any case. */
+static mx_txn *new_txn(mx_vtab *vtab, mx_store *store)
+{
+    mx_txn *txn = sqlite3_malloc64(sizeof *txn);
+    if (!txn) {
+        mx_store_close(store);
+        return NULL;
+    }
+    *txn = (mx_txn){
+        .connection = vtab->connection,
+        .next = vtab->connection->txns,
+        .store = store,
+        .db = mx_store_db(store),
+        .references = vtab->ephemeral ? 2 : 1,
+        .kept = vtab->ephemeral,
+        .rows_seen = -1,
+    };
+    vtab->connection->txns = txn;
+    return txn;
+}
+
+int mx_txn_acquire(mx_vtab *vtab, mx_txn **txn, char **error)
+{
+    mx_store *store = NULL;
+    int rc = mx_store_open(vtab->path, &vtab->args->options, &vtab->store, vtab->ephemeral, &store,
+                           error);
+    if (rc != SQLITE_OK) return rc;
+    *txn = find_store(vtab->connection, store);
+    if (*txn) {
+        mx_store_close(store);
+        (*txn)->references++;
+        return SQLITE_OK;
+    }
+    *txn = new_txn(vtab, store);
+    return *txn ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+static void drop_snapshot(mx_txn *txn)
+{
+    if (!mx_connection_is_forked(txn->connection)) mw_snapshot_release(txn->snapshot);
+    txn->snapshot = NULL;
+}
+
+/* The end of a transaction, whichever way. */
+static void forget(mx_txn *txn)
+{
+    txn->open = NULL;
+    txn->mark_count = 0;
+    txn->light = false;
+    txn->in_file = false;
+    txn->only = NULL;
+    txn->several = false;
+    txn->rowid_known = false;
+    txn->version++;
+}
+
+static mw_rc roll_back(mx_txn *txn, mw_err *err)
+{
+    mw_txn *open = txn->open;
+    forget(txn);
+    /* A forked child has only a picture of its parent's transaction. */
+    if (!open || mx_connection_is_forked(txn->connection)) return MW_OK;
+    mw_rc rc = mw_txn_rollback(open, err);
+    if (rc != MW_OK) txn->unknown = *err;
+    return rc;
+}
+
+static void unlist_txn(mx_txn *txn)
+{
+    mx_txn **at = &txn->connection->txns;
+    while (*at && *at != txn) at = &(*at)->next;
+    if (*at) *at = txn->next;
+}
+
+void mx_txn_release(mx_txn *txn)
+{
+    if (!txn || --txn->references > 0) return;
+    mw_err err;
+    mx_err_clear(&err);
+    (void)roll_back(txn, &err);
+    drop_snapshot(txn);
+    unlist_txn(txn);
+    mx_store_close(txn->store);
+    sqlite3_free(txn->marks);
+    sqlite3_free(txn);
+}
+
+mw_db *mx_txn_db(const mx_txn *txn) { return txn->db; }
+bool mx_txn_open(const mx_txn *txn) { return txn->open != NULL; }
+int64_t mx_txn_rows_seen(const mx_txn *txn) { return txn ? txn->rows_seen : -1; }
+
+/* ---- failures ------------------------------------------------------------------------------- */
+
+/* Plain BUSY would tell SQLite that the same call may work later; inside a transaction that has been
+** doomed it cannot, and a COMMIT answered so would stay open. */
+int mx_txn_fail(mx_vtab *vtab, const mw_err *err)
+{
+    int code = mx_err_vtab(&vtab->base, err);
+    return code == SQLITE_BUSY ? SQLITE_BUSY_SNAPSHOT : code;
+}
+
+static int fail_words(mx_vtab *vtab, int code, char *words)
+{
+    sqlite3_free(vtab->base.zErrMsg);
+    vtab->base.zErrMsg = words;
+    return code;
+}
+
+/* Everything that a call needs before it may use the store. */
+static int make_ready(mx_vtab *vtab, mx_txn **txn)
+{
+    char *words = NULL;
+    int rc = mx_vtab_use(vtab, txn, &words);
+    if (rc != SQLITE_OK) return fail_words(vtab, rc, words);
+    if ((*txn)->unknown.rc == MW_OK) return SQLITE_OK;
+    return mx_err_set(&vtab->base, SQLITE_IOERR,
+                      "outcome unknown: a rollback failed (%s); reopen the store to see what it holds",
+                      (*txn)->unknown.text);
+}
+
+/* ---- begin ---------------------------------------------------------------------------------- */
+
+static uint64_t busy_timeout_ms(sqlite3 *db)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t wait_ms = 0;
+    if (sqlite3_prepare_v2(db, "PRAGMA busy_timeout", -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        wait_ms = sqlite3_column_int64(statement, 0);
+    }
+    sqlite3_finalize(statement);
+    return wait_ms > 0 ? (uint64_t)wait_ms : 0;
+}
+
+/* A store that cannot flush as fast as it is written to slows its writers down, whatever the busy timeout
+** says: nobody else has to give way, so there is nothing that an application could wait for better. */
+static mw_rc wait_for_room(mx_txn *txn, mw_err *err)
+{
+    mw_rc rc = MW_FULL;
+    for (int waited_ms = 0; rc == MW_FULL && waited_ms < STALL_WAIT_MS; waited_ms += STALL_SLICE_MS) {
+        mx_err_clear(err);
+        if (mx_connection_interrupted(txn->connection)) {
+            return mw_fail(err, MW_INTERRUPTED, "%s", mw_rc_text(MW_INTERRUPTED));
+        }
+        rc = mw_txn_begin(txn->db, STALL_SLICE_MS, &txn->open, err);
+    }
+    return rc;
+}
+
+/* SQLite fixes the answer of PRAGMA busy_timeout when it prepares it, so it is asked anew each time;
+** but only by those who have to wait. */
+static mw_rc take_turn(mx_txn *txn, mw_err *err)
+{
+    mw_rc rc = mw_txn_begin(txn->db, 0, &txn->open, err);
+    if (rc == MW_FULL) rc = wait_for_room(txn, err);
+    if (rc != MW_BUSY) return rc;
+    uint64_t wait_ms = busy_timeout_ms(txn->connection->db);
+    if (wait_ms == 0) return rc;
+    mx_err_clear(err);
+    return mw_txn_begin(txn->db, wait_ms, &txn->open, err);
+}
+
+static int ensure_open(mx_vtab *vtab, mx_txn *txn)
+{
+    txn->in_file = txn->in_file || vtab->in_file;
+    if (txn->open) return SQLITE_OK;
+    mw_err err;
+    mx_err_clear(&err);
+    if (take_turn(txn, &err) != MW_OK) {
+        txn->open = NULL;
+        return mx_err_vtab(&vtab->base, &err);
+    }
+    txn->start = mw_txn_mark(txn->open);
+    txn->rowid_known = false;
+    txn->version++;
+    return SQLITE_OK;
+}
+
+int mx_txn_begin(sqlite3_vtab *base)
+{
+    mx_vtab *vtab = (mx_vtab *)base;
+    mx_txn *txn = NULL;
+    int rc = make_ready(vtab, &txn);
+    if (rc != SQLITE_OK) return rc;
+    if (!txn->open) txn->mark_count = 0;
+    return ensure_open(vtab, txn);
+}
+
+/* Before whatever adds to or takes from a transaction that may have been prepared. */
+static int take_back_prepare(mx_vtab *vtab, mx_txn *txn)
+{
+    if (!txn->open || !mw_txn_prepared(txn->open)) return SQLITE_OK;
+    mw_err err;
+    mx_err_clear(&err);
+    txn->light = false;
+    txn->version++;
+    if (mw_txn_unprepare(txn->open, &err) != MW_OK) return mx_txn_fail(vtab, &err);
+    return SQLITE_OK;
+}
+
+int mx_txn_write(mx_vtab *vtab, mw_txn **open)
+{
+    mx_txn *txn = NULL;
+    int rc = make_ready(vtab, &txn);
+    if (rc == SQLITE_OK) rc = ensure_open(vtab, txn);
+    if (rc == SQLITE_OK) rc = take_back_prepare(vtab, txn);
+    if (rc != SQLITE_OK) return rc;
+    txn->several = txn->several || (txn->only && txn->only != vtab);
+    txn->only = vtab;
+    *open = txn->open;
+    return SQLITE_OK;
+}
+
+void mx_txn_changed(mx_txn *txn) { txn->version++; }
+
+void mx_txn_abandon(mx_txn *txn, uint64_t mark)
+{
+    mw_err err;
+    mx_err_clear(&err);
+    txn->version++;
+    txn->rowid_known = false;
+    /* The failure before it is the one to report; the engine lets such a transaction only end. */
+    mw_rc rc = mw_txn_mark(txn->open) == mark ? MW_OK : mw_txn_undo(txn->open, mark, &err);
+    (void)rc;
+}
+
+/* ---- end ------------------------------------------------------------------------------------ */
+
+/* Is every database file of the connection left unwritten by the transaction? */
+static bool is_files_untouched(const mx_connection *connection)
+{
+    sqlite3 *db = connection->db;
+    if (sqlite3_txn_state(db, NULL) < SQLITE_TXN_WRITE) return true;
+    if (connection->host_version < 3039000) return false;
+    const char *schema;
+    for (int i = 0; (schema = sqlite3_db_name(db, i)) != NULL; i++) {
+        const char *file = sqlite3_db_filename(db, schema);
+        bool written = sqlite3_txn_state(db, schema) >= SQLITE_TXN_WRITE;
+        if (written && file && file[0]) return false;
+    }
+    return true;
+}
+
+static mw_txn_kind kind_of(const mx_txn *txn)
+{
+    if (txn->in_file) return MW_TXN_FULL;
+    for (const mx_txn *other = txn->connection->txns; other; other = other->next) {
+        if (other != txn && other->open) return MW_TXN_FULL;
+    }
+    return is_files_untouched(txn->connection) ? MW_TXN_LIGHT : MW_TXN_FULL;
+}
+
+static int undo_to(mx_vtab *vtab, mx_txn *txn, uint64_t mark)
+{
+    if (!txn->open) return SQLITE_OK;
+    mw_err err;
+    mx_err_clear(&err);
+    txn->version++;
+    txn->rowid_known = false;
+    if (mw_txn_undo(txn->open, mark == MARK_START ? txn->start : mark, &err) != MW_OK) {
+        return mx_txn_fail(vtab, &err);
+    }
+    return SQLITE_OK;
+}
+
+/* The rows of a table whose CREATE was undone by ROLLBACK TO. */
+static int undo_vanished(mx_vtab *vtab, mx_txn *txn)
+{
+    if (!vtab->created || txn->several || txn->only != vtab) return SQLITE_OK;
+    if (mx_vtab_is_listed(vtab)) return SQLITE_OK;
+    return undo_to(vtab, txn, MARK_START);
+}
+
+int mx_txn_sync(sqlite3_vtab *base)
+{
+    mx_vtab *vtab = (mx_vtab *)base;
+    mx_txn *txn = vtab->txn;
+    if (!txn || !txn->open) return SQLITE_OK;
+    int rc = make_ready(vtab, &txn);
+    if (rc != SQLITE_OK) return rc;
+    if (mw_txn_prepared(txn->open)) {
+        /* A sibling's call of this round has done it; the same table's means a second COMMIT. */
+        if (vtab->synced_round != txn->round) {
+            vtab->synced_round = txn->round;
+            return SQLITE_OK;
+        }
+        rc = take_back_prepare(vtab, txn);
+        if (rc != SQLITE_OK) return rc;
+    }
+    rc = undo_vanished(vtab, txn);
+    if (rc != SQLITE_OK) return rc;
+    mw_txn_kind kind = kind_of(txn);
+    mw_err err;
+    mx_err_clear(&err);
+    if (mw_txn_prepare(txn->open, kind, &err) != MW_OK) return mx_txn_fail(vtab, &err);
+    txn->light = kind == MW_TXN_LIGHT;
+    txn->version++;
+    vtab->synced_round = ++txn->round;
+    return SQLITE_OK;
+}
+
+int mx_txn_commit(sqlite3_vtab *base)
+{
+    mx_vtab *vtab = (mx_vtab *)base;
+    mx_txn *txn = vtab->txn;
+    vtab->created = false;
+    if (!txn) return SQLITE_OK;
+    mw_txn *open = txn->open;
+    forget(txn);
+    if (!open || mx_connection_is_forked(txn->connection)) return SQLITE_OK;
+    mw_err err;
+    mx_err_clear(&err);
+    if (mw_txn_commit(open, &err) != MW_OK) return mx_err_vtab(base, &err);
+    return SQLITE_OK;
+}
+
+int mx_txn_rollback(sqlite3_vtab *base)
+{
+    mx_vtab *vtab = (mx_vtab *)base;
+    if (!vtab->txn) return SQLITE_OK;
+    mw_err err;
+    mx_err_clear(&err);
+    if (roll_back(vtab->txn, &err) != MW_OK) return mx_err_vtab(base, &err);
+    return SQLITE_OK;
+}
+
+int mx_txn_leave(mx_vtab *vtab)
+{
+    mx_txn *txn = vtab->txn;
+    if (!txn || !txn->open) return SQLITE_OK;
+    if (mw_txn_mark(txn->open) != txn->start) {
+        return mx_err_set(&vtab->base, SQLITE_LOCKED,
+                          "%s has changes in this transaction: COMMIT or ROLLBACK before DROP TABLE",
+                          vtab->name);
+    }
+    /* Nothing is lost, and nobody would give the turn back. A sibling opens it again when it writes;
+    ** what it knows of savepoints stays, all of them before that beginning. */
+    int siblings = txn->references - (txn->kept ? 2 : 1);
+    int mark_count = siblings > 0 ? txn->mark_count : 0;
+    int rc = mx_txn_rollback(&vtab->base);
+    for (int i = 0; i < mark_count; i++) txn->marks[i] = MARK_START;
+    txn->mark_count = mark_count;
+    return rc;
+}
+
+/* ---- savepoints ----------------------------------------------------------------------------- */
+
+static int grow_marks(mx_txn *txn, int count)
+{
+    if (count <= txn->mark_capacity) return SQLITE_OK;
+    int capacity = count + 16;
+    uint64_t *marks = sqlite3_realloc64(txn->marks, sizeof *marks * (sqlite3_uint64)capacity);
+    if (!marks) return SQLITE_NOMEM;
+    txn->marks = marks;
+    txn->mark_capacity = capacity;
+    return SQLITE_OK;
+}
+
+int mx_txn_savepoint(sqlite3_vtab *base, int n)
+{
+    mx_vtab *vtab = (mx_vtab *)base;
+    mx_txn *txn = NULL;
+    int rc = make_ready(vtab, &txn);
+    if (rc == SQLITE_OK) rc = take_back_prepare(vtab, txn);
+    if (rc != SQLITE_OK || n < txn->mark_count) return rc;
+    rc = grow_marks(txn, n + 1);
+    if (rc != SQLITE_OK) return rc;
+    uint64_t mark = txn->open ? mw_txn_mark(txn->open) : MARK_START;
+    while (txn->mark_count <= n) txn->marks[txn->mark_count++] = mark;
+    return SQLITE_OK;
+}
+
+int mx_txn_release_to(sqlite3_vtab *base, int n)
+{
+    mx_txn *txn = ((mx_vtab *)base)->txn;
+    if (txn && n >= 0 && n < txn->mark_count) txn->mark_count = n;
+    return SQLITE_OK;
+}
+
+int mx_txn_rollback_to(sqlite3_vtab *base, int n)
+{
+    mx_vtab *vtab = (mx_vtab *)base;
+    mx_txn *txn = vtab->txn;
+    if (!txn || (n >= 0 && n >= txn->mark_count)) return SQLITE_OK;
+    int rc = make_ready(vtab, &txn);
+    if (rc == SQLITE_OK) rc = take_back_prepare(vtab, txn);
+    if (rc != SQLITE_OK) return rc;
+    uint64_t mark = n < 0 ? MARK_START : txn->marks[n];
+    txn->mark_count = n < 0 ? 0 : n + 1;
+    return undo_to(vtab, txn, mark);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* What the connection sees now. Holding the turn it sees the newest state, queued rows of others
+** included: else a read-modify-write would lose an update. In autocommit mode the commit waits for
+** those rows; inside BEGIN the reader has to. Once a light prepare has published the rows, the
+** published state has them. */
+static mw_rc take_snapshot(mx_txn *txn, mw_snapshot **snapshot, mw_err *err)
+{
+    mw_txn *open = txn->light ? NULL : txn->open;
+    if (open && !mw_txn_prepared(open) && !sqlite3_get_autocommit(txn->connection->db)) {
+        mw_rc rc = mw_txn_settle(open, err);
+        if (rc != MW_OK) return rc;
+    }
+    mw_rc rc = mw_snapshot_take(txn->db, open, snapshot, err);
+    if (rc == MW_OK) txn->rows_seen = mw_snapshot_count(*snapshot);
+    return rc;
+}
+
+mw_rc mx_txn_snapshot(mx_txn *txn, mw_snapshot **snapshot, mw_err *err)
+{
+    if (txn->snapshot && txn->snapshot_version == txn->version) {
+        *snapshot = mw_snapshot_ref(txn->snapshot);
+        return MW_OK;
+    }
+    return take_snapshot(txn, snapshot, err);
+}
+
+int mx_txn_reader_begin(mx_vtab *vtab, mw_snapshot **snapshot)
+{
+    mx_txn *txn = NULL;
+    int rc = make_ready(vtab, &txn);
+    if (rc != SQLITE_OK) return rc;
+    mw_err err;
+    mx_err_clear(&err);
+    if (mx_txn_snapshot(txn, snapshot, &err) != MW_OK) return mx_txn_fail(vtab, &err);
+    if (*snapshot != txn->snapshot) {
+        drop_snapshot(txn);
+        txn->snapshot = mw_snapshot_ref(*snapshot);
+        txn->snapshot_version = txn->version;
+    }
+    txn->readers++;
+    return SQLITE_OK;
+}
+
+void mx_txn_reader_end(mx_txn *txn)
+{
+    assert(txn->readers > 0);
+    if (--txn->readers == 0) drop_snapshot(txn);
+}
+
+int mx_txn_count(sqlite3 *db, const char *table, sqlite3_int64 *count, char **error)
+{
+    mx_vtab *vtab = mx_vtab_find(db, table, error);
+    if (!vtab) return SQLITE_ERROR;
+    mx_txn *txn = NULL;
+    int rc = make_ready(vtab, &txn);
+    if (rc != SQLITE_OK) {
+        sqlite3_free(*error);
+        *error = vtab->base.zErrMsg;
+        vtab->base.zErrMsg = NULL;
+        return rc;
+    }
+    mw_snapshot *snapshot = NULL;
+    mw_err err;
+    mx_err_clear(&err);
+    if (mx_txn_snapshot(txn, &snapshot, &err) != MW_OK) return mx_err_give(error, &err);
+    *count = mw_snapshot_count(snapshot);
+    mw_snapshot_release(snapshot);
+    return SQLITE_OK;
+}
+
+/* ---- automatic rowids ----------------------------------------------------------------------- */
+
+static mw_rc find_rowid_max(mx_txn *txn, mw_snapshot *snapshot, mw_err *err)
+{
+    mw_cursor *cursor = NULL;
+    mw_rc rc = mw_cursor_open(snapshot, &cursor, err);
+    if (rc == MW_OK) rc = mw_cursor_last(cursor, err);
+    if (rc == MW_OK) {
+        txn->rowid_any = mw_cursor_valid(cursor);
+        txn->rowid_max = txn->rowid_any ? mw_key_get_integer(mw_cursor_key(cursor).data) : 0;
+        txn->rowid_known = true;
+    }
+    mw_cursor_close(cursor);
+    return rc;
+}
+
+mw_rc mx_txn_rowid_max(mx_txn *txn, int64_t *max, bool *known, mw_err *err)
+{
+    if (!txn->rowid_known) {
+        mw_snapshot *snapshot = NULL;
+        mw_rc rc = mw_snapshot_take(txn->db, txn->open, &snapshot, err);
+        if (rc == MW_OK) rc = find_rowid_max(txn, snapshot, err);
+        mw_snapshot_release(snapshot);
+        if (rc != MW_OK) return rc;
+    }
+    *max = txn->rowid_max;
+    *known = txn->rowid_any;
+    return MW_OK;
+}
+
+void mx_txn_rowid_put(mx_txn *txn, int64_t rowid)
+{
+    if (!txn->rowid_known) return;
+    if (!txn->rowid_any || rowid > txn->rowid_max) txn->rowid_max = rowid;
+    txn->rowid_any = true;
+}
+
+void mx_txn_rowid_deleted(mx_txn *txn, int64_t rowid)
+{
+    if (txn->rowid_any && rowid == txn->rowid_max) txn->rowid_known = false;
+}

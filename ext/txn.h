@@ -1,0 +1,58 @@
+/* txn.h: connections, and what a connection does to a store.
+**
+** The callbacks take the table and act on its mx_txn, which several tables may share; each of them
+** may be called once per table and transaction, only the first call acts. */
+#ifndef MX_TXN_H
+#define MX_TXN_H
+
+#include "internal.h"
+
+/* The record of a connection, with one reference; known to mx_connection_of until the last one is
+** given back. NULL: out of memory. */
+mx_connection *mx_connection_new(sqlite3 *db);
+mx_connection *mx_connection_ref(mx_connection *connection);
+
+/* Was it made before a fork, so that this process may only forget it? */
+bool mx_connection_is_forked(const mx_connection *connection);
+
+/* Finds or opens the connection's use of the store at path, with a reference for the caller.
+** *error: sqlite3_free. */
+int mx_txn_acquire(mx_vtab *vtab, mx_txn **txn, char **error);
+/* The connection's ephemeral store of that identity, with a reference; NULL: it has none. */
+mx_txn *mx_txn_find(mx_connection *connection, const mw_store_id *store);
+void mx_txn_release(mx_txn *txn); /* takes NULL */
+
+int mx_txn_begin(sqlite3_vtab *base);
+int mx_txn_sync(sqlite3_vtab *base);
+int mx_txn_commit(sqlite3_vtab *base);
+int mx_txn_rollback(sqlite3_vtab *base);
+int mx_txn_savepoint(sqlite3_vtab *base, int n);
+int mx_txn_release_to(sqlite3_vtab *base, int n);
+int mx_txn_rollback_to(sqlite3_vtab *base, int n);
+/* Before DROP: refuses while the transaction has changes of this store, which SQLite would neither
+** commit nor roll back any more. */
+int mx_txn_leave(mx_vtab *vtab);
+
+/* Makes ready for a change: the turn is held, an earlier prepare is taken back. */
+int mx_txn_write(mx_vtab *vtab, mw_txn **open);
+/* Tells that a change was made: cursors that are opened from now on see it. */
+void mx_txn_changed(mx_txn *txn);
+/* Undoes a change that failed half-way. */
+void mx_txn_abandon(mx_txn *txn, uint64_t mark);
+/* Puts the words of a failure inside the transaction into the table; its code. */
+int mx_txn_fail(mx_vtab *vtab, const mw_err *err);
+
+/* The highest id for "max + 1": *known is false when the store has no row. */
+mw_rc mx_txn_rowid_max(mx_txn *txn, int64_t *max, bool *known, mw_err *err) MW_MUST_USE;
+void mx_txn_rowid_put(mx_txn *txn, int64_t rowid);
+void mx_txn_rowid_deleted(mx_txn *txn, int64_t rowid);
+
+/* A cursor of the present statement begins to read: the snapshot that its siblings share, with a
+** reference for the caller. Ends with mx_txn_reader_end. */
+int mx_txn_reader_begin(mx_vtab *vtab, mw_snapshot **snapshot);
+void mx_txn_reader_end(mx_txn *txn);
+
+/* Rows at the last look, for the planner; -1: never looked. txn may be NULL. */
+int64_t mx_txn_rows_seen(const mx_txn *txn);
+
+#endif

@@ -1,0 +1,289 @@
+/* update.c: xUpdate.
+**
+** SQLite checks nothing of a virtual table's rows. So affinity, DEFAULT, NOT NULL, the key's kind and
+** its uniqueness are done here, in the order of an ordinary table and with its codes and words:
+** datatype mismatch of the id, then NOT NULL, then UNIQUE. A constraint is reported; what follows
+** (ABORT, FAIL, IGNORE, ROLLBACK) SQLite does itself. Only REPLACE is ours: the row in the way goes.
+**
+** Each call is atomic: it takes a mark first and undoes to it, because SQLite opens no savepoint for a
+** statement of one row.
+**
+** xColumn gives every value, changed or not, so that the new row arrives here whole: looking unchanged
+** columns up again would cost a snapshot and a search per row. */
+#include "row.h"
+#include "txn.h"
+
+enum { ROWID_TRIES = 100 };
+
+/* One call of xUpdate. */
+typedef struct change {
+    mx_vtab *vtab;
+    mw_txn *open;
+    int mode;              /* SQLITE_REPLACE, SQLITE_IGNORE, ...          */
+    uint64_t mark;         /* position before it                          */
+    sqlite3_value **values; /* one per column                             */
+    mx_key key;            /* the new row's                               */
+    bool allot;            /* the id is ours to choose                    */
+} change;
+
+static const char *key_name(const mx_vtab *vtab)
+{
+    return vtab->args->key >= 0 ? vtab->args->columns[vtab->args->key].name : "rowid";
+}
+
+/* ---- failures ------------------------------------------------------------------------------- */
+
+static int put_words(mx_vtab *vtab, int code, char *words)
+{
+    sqlite3_free(vtab->base.zErrMsg);
+    vtab->base.zErrMsg = words;
+    return words ? code : SQLITE_NOMEM;
+}
+
+static int fail_engine(const change *now, mw_err *err)
+{
+    int code = mx_txn_fail(now->vtab, err);
+    mx_txn_abandon(now->vtab->txn, now->mark);
+    return code;
+}
+
+/* A refusal may rest on a row that is queued and not yet durable: it is only given when that row is
+** there for good. */
+static int refuse(const change *now, int code, char *words)
+{
+    mw_err err;
+    mx_err_clear(&err);
+    if (mw_txn_settle(now->open, &err) != MW_OK) {
+        sqlite3_free(words);
+        return mx_txn_fail(now->vtab, &err);
+    }
+    return put_words(now->vtab, code, words);
+}
+
+static int refuse_null(const change *now, int column)
+{
+    mx_vtab *vtab = now->vtab;
+    return put_words(vtab, SQLITE_CONSTRAINT_NOTNULL,
+                     sqlite3_mprintf("NOT NULL constraint failed: %s.%s", vtab->name,
+                                     vtab->args->columns[column].name));
+}
+
+static int refuse_duplicate(const change *now)
+{
+    mx_vtab *vtab = now->vtab;
+    int code = vtab->args->key >= 0 ? SQLITE_CONSTRAINT_PRIMARYKEY : SQLITE_CONSTRAINT_ROWID;
+    return refuse(now, code, sqlite3_mprintf("UNIQUE constraint failed: %s.%s", vtab->name,
+                                             key_name(vtab)));
+}
+
+static int refuse_key_type(const change *now)
+{
+    mx_vtab *vtab = now->vtab;
+    if (vtab->rowid) return put_words(vtab, SQLITE_MISMATCH, sqlite3_mprintf("datatype mismatch"));
+    return mx_err_set(&vtab->base, SQLITE_MISMATCH, "%s.%s takes %s as a key", vtab->name,
+                      key_name(vtab), vtab->key == MW_KEY_TEXT ? "only text" : "only integers");
+}
+
+/* ---- the new row ---------------------------------------------------------------------------- */
+
+/* Values of all columns outside the key, into vtab->values; NOT NULL in the order of the columns. */
+static int read_columns(const change *now)
+{
+    mx_vtab *vtab = now->vtab;
+    for (int i = 0; i < vtab->args->column_count; i++) {
+        const mx_column *column = &vtab->args->columns[i];
+        if (i == vtab->args->key) {
+            bool null = sqlite3_value_type(now->values[i]) == SQLITE_NULL;
+            if (null && !vtab->rowid) return refuse_null(now, i);
+            continue;
+        }
+        sqlite3_value *from = now->values[i];
+        if (sqlite3_value_type(from) == SQLITE_NULL && column->default_value) {
+            from = column->default_value;
+        }
+        mw_value *to = &vtab->values[vtab->stored[i]];
+        int rc = mx_row_value(from, column->affinity, to);
+        if (rc != SQLITE_OK) return rc;
+        if (to->type == MW_NULL && column->not_null) return refuse_null(now, i);
+    }
+    return SQLITE_OK;
+}
+
+/* Fills the key from the value that holds it; *from NULL: the id is to be allotted. */
+static int read_key(change *now, sqlite3_value *from)
+{
+    bool fits = false;
+    now->allot = from == NULL;
+    if (!from) return SQLITE_OK;
+    /* NULL is reported as a NOT NULL constraint, in its place among the columns. */
+    if (!now->vtab->rowid && sqlite3_value_type(from) == SQLITE_NULL) return SQLITE_OK;
+    int rc = mx_key_of_value(now->vtab->key, from, &now->key, &fits);
+    if (rc != SQLITE_OK) return rc;
+    return fits ? SQLITE_OK : refuse_key_type(now);
+}
+
+static int encode_row(mx_vtab *vtab, mw_slice *row)
+{
+    mw_buf_clear(&vtab->row);
+    mw_row_encode(&vtab->row, vtab->values, vtab->stored_count);
+    if (vtab->row.failed) return SQLITE_NOMEM;
+    *row = mw_buf_slice(&vtab->row);
+    return SQLITE_OK;
+}
+
+/* ---- automatic ids -------------------------------------------------------------------------- */
+
+/* Above the highest id there is none left: some free one, as SQLite does it. */
+static int find_free_rowid(change *now)
+{
+    for (int i = 0; i < ROWID_TRIES; i++) {
+        uint64_t random = 0;
+        bool lives = false;
+        mw_err err;
+        mx_err_clear(&err);
+        sqlite3_randomness(sizeof random, &random);
+        mx_key_of_integer(&now->key, (int64_t)(random & (INT64_MAX >> 1)) + 1);
+        if (mw_txn_exists(now->open, now->key.slice, &lives, &err) != MW_OK) {
+            return fail_engine(now, &err);
+        }
+        if (!lives) return SQLITE_OK;
+    }
+    return mx_err_set(&now->vtab->base, SQLITE_FULL, "no free rowid found in %s", now->vtab->name);
+}
+
+static int allot_rowid(change *now)
+{
+    int64_t max = 0;
+    bool any = false;
+    mw_err err;
+    mx_err_clear(&err);
+    if (mx_txn_rowid_max(now->vtab->txn, &max, &any, &err) != MW_OK) return fail_engine(now, &err);
+    if (any && max == INT64_MAX) return find_free_rowid(now);
+    /* Negative ids do not count downwards from -1: an ordinary table goes on with max + 1 too. */
+    mx_key_of_integer(&now->key, any ? max + 1 : 1);
+    return SQLITE_OK;
+}
+
+/* ---- storing -------------------------------------------------------------------------------- */
+
+static int put_row(change *now, mw_slice row)
+{
+    bool replaced = false;
+    mw_err err;
+    mx_err_clear(&err);
+    if (now->mode == SQLITE_IGNORE) {
+        /* Looking first: loads that ignore duplicates meet many, and each would fill the batch. */
+        bool lives = false;
+        if (mw_txn_exists(now->open, now->key.slice, &lives, &err) != MW_OK) {
+            return fail_engine(now, &err);
+        }
+        if (lives) return refuse_duplicate(now);
+    }
+    if (mw_txn_put(now->open, now->key.slice, row, &replaced, &err) != MW_OK) {
+        return fail_engine(now, &err);
+    }
+    if (replaced && now->mode != SQLITE_REPLACE) {
+        if (mw_txn_undo(now->open, now->mark, &err) != MW_OK) return fail_engine(now, &err);
+        return refuse_duplicate(now);
+    }
+    if (now->vtab->key == MW_KEY_INTEGER) mx_txn_rowid_put(now->vtab->txn, now->key.number);
+    mx_txn_changed(now->vtab->txn);
+    return SQLITE_OK;
+}
+
+static int delete_key(change *now, const mx_key *key)
+{
+    bool deleted = false;
+    mw_err err;
+    mx_err_clear(&err);
+    if (mw_txn_delete(now->open, key->slice, &deleted, &err) != MW_OK) {
+        return fail_engine(now, &err);
+    }
+    if (now->vtab->key == MW_KEY_INTEGER) mx_txn_rowid_deleted(now->vtab->txn, key->number);
+    mx_txn_changed(now->vtab->txn);
+    return SQLITE_OK;
+}
+
+/* ---- the three statements ------------------------------------------------------------------- */
+
+/* Where the id of a new row stands: its column, else the rowid; NULL: nowhere, so allot one. */
+static sqlite3_value *inserted_key(const change *now, sqlite3_value *rowid)
+{
+    const mx_vtab *vtab = now->vtab;
+    int key = vtab->args->key;
+    if (!vtab->rowid) return now->values[key];
+    if (key >= 0 && sqlite3_value_type(now->values[key]) != SQLITE_NULL) return now->values[key];
+    if (sqlite3_value_type(rowid) != SQLITE_NULL) return rowid;
+    return NULL;
+}
+
+static int insert(change *now, sqlite3_value *rowid_value, sqlite3_int64 *rowid)
+{
+    mx_vtab *vtab = now->vtab;
+    mw_slice row;
+    int rc = read_key(now, inserted_key(now, rowid_value));
+    if (rc == SQLITE_OK) rc = read_columns(now);
+    if (rc == SQLITE_OK && now->allot) rc = allot_rowid(now);
+    if (rc == SQLITE_OK) rc = encode_row(vtab, &row);
+    if (rc == SQLITE_OK) rc = put_row(now, row);
+    if (rc != SQLITE_OK) return rc;
+    /* What is written here becomes last_insert_rowid(), which a table without rowid leaves alone. */
+    *rowid = vtab->rowid ? now->key.number : sqlite3_last_insert_rowid(vtab->connection->db);
+    return SQLITE_OK;
+}
+
+/* Where the id of a changed row stands. The id of a rowid table has two spellings, of which the
+** statement may have set either: the one that differs from the old id. */
+static sqlite3_value *updated_key(const change *now, const mx_key *old, sqlite3_value *rowid)
+{
+    const mx_vtab *vtab = now->vtab;
+    if (!vtab->rowid || vtab->args->key < 0) return rowid;
+    sqlite3_value *column = now->values[vtab->args->key];
+    bool same = sqlite3_value_type(column) == SQLITE_INTEGER &&
+                sqlite3_value_int64(column) == old->number;
+    return same ? rowid : column;
+}
+
+static int update(change *now, sqlite3_value *old_value, sqlite3_value *rowid_value)
+{
+    mx_vtab *vtab = now->vtab;
+    mx_key old;
+    bool fits = false;
+    mw_slice row;
+    int rc = mx_key_of_value(vtab->key, old_value, &old, &fits);
+    if (rc != SQLITE_OK) return rc;
+    if (!fits) return refuse_key_type(now);
+    rc = read_key(now, updated_key(now, &old, rowid_value));
+    if (rc == SQLITE_OK) rc = read_columns(now);
+    if (rc == SQLITE_OK) rc = encode_row(vtab, &row);
+    if (rc != SQLITE_OK) return rc;
+    if (mw_slice_equal(old.slice, now->key.slice)) {
+        now->mode = SQLITE_REPLACE;
+        return put_row(now, row);
+    }
+    /* The new id first: where it is taken, nothing has to be put back. */
+    rc = put_row(now, row);
+    return rc == SQLITE_OK ? delete_key(now, &old) : rc;
+}
+
+static int delete(change *now, sqlite3_value *old_value)
+{
+    mx_key old;
+    bool fits = false;
+    int rc = mx_key_of_value(now->vtab->key, old_value, &old, &fits);
+    if (rc != SQLITE_OK) return rc;
+    return fits ? delete_key(now, &old) : refuse_key_type(now);
+}
+
+int mx_update(sqlite3_vtab *base, int argc, sqlite3_value **argv, sqlite3_int64 *rowid)
+{
+    change now = {.vtab = (mx_vtab *)base};
+    int rc = mx_txn_write(now.vtab, &now.open);
+    if (rc != SQLITE_OK) return rc;
+    now.mode = sqlite3_vtab_on_conflict(now.vtab->connection->db);
+    now.mark = mw_txn_mark(now.open);
+    if (argc == 1) return delete(&now, argv[0]);
+    now.values = argv + 2;
+    if (sqlite3_value_type(argv[0]) == SQLITE_NULL) return insert(&now, argv[1], rowid);
+    return update(&now, argv[0], argv[1]);
+}

@@ -1,0 +1,756 @@
+/* vtab.c: tables come and go.
+**
+** A table's store is named in its shadow table <name>_store(key, value), which SQLite makes,
+** renames, drops and undoes together with the table:
+**
+**     table         32 hexadecimal digits of this one CREATE
+**     store         32 hexadecimal digits: the identity of the store, which several tables may use
+**     place         'default' | 'path' | 'ephemeral'
+**     name          default: the folder's name inside "<database file>-memwal"
+**                   path, and no database file to start from: the absolute path
+**     declaration   columns and key in normal form
+**
+** Connecting reads no store: the columns come from the arguments, or, for a table that was attached to
+** an existing store, from the declaration in the shadow table. The store is opened at first use
+** (mx_vtab_use), and what is wrong with it is told there, so that a schema always loads and DROP TABLE
+** always works.
+**
+** What a database file says is not to be trusted: the folder of the default place must be a plain
+** hexadecimal name, and an ephemeral store is looked for only among those that this connection holds.
+**
+** Nothing is deleted by DROP: it may be rolled back, and nobody is told. A store made by a CREATE that
+** was rolled back stays as well. */
+#include "vtab.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cursor.h"
+#include "plan.h"
+#include "txn.h"
+#include "update.h"
+
+enum {
+    PLACE_NAME_BYTES = 16, /* random ones */
+    PATH_BYTES_MAX = 4096,
+};
+
+/* ---- nested SQL ----------------------------------------------------------------------------- */
+
+/* Runs sql, which is taken. */
+static int run(sqlite3 *db, char *sql, char **error)
+{
+    if (!sql) return SQLITE_NOMEM;
+    char *words = NULL;
+    int rc = sqlite3_exec(db, sql, NULL, NULL, &words);
+    if (rc != SQLITE_OK) mx_err_put(error, rc, "%s", words ? words : sqlite3_errstr(rc));
+    sqlite3_free(words);
+    sqlite3_free(sql);
+    return rc;
+}
+
+/* First value of the first row of sql (taken) as text, NULL when there is none. */
+static int ask(sqlite3 *db, char *sql, char **answer)
+{
+    if (!sql) return SQLITE_NOMEM;
+    sqlite3_stmt *statement = NULL;
+    *answer = NULL;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    sqlite3_free(sql);
+    if (rc != SQLITE_OK) return rc;
+    rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL) {
+        *answer = sqlite3_mprintf("%s", sqlite3_column_text(statement, 0));
+        rc = *answer ? SQLITE_OK : SQLITE_NOMEM;
+    }
+    sqlite3_finalize(statement);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* A value of the shadow table; NULL when it is not there. */
+static int read_shadow(const mx_vtab *vtab, const char *key, char **value)
+{
+    return ask(vtab->connection->db,
+               sqlite3_mprintf("SELECT value FROM \"%w\".\"%w_store\" WHERE key=%Q", vtab->schema,
+                               vtab->name, key),
+               value);
+}
+
+static int write_shadow(const mx_vtab *vtab, const char *key, const char *value, char **error)
+{
+    return run(vtab->connection->db,
+               sqlite3_mprintf("INSERT INTO \"%w\".\"%w_store\" VALUES(%Q, %Q)", vtab->schema,
+                               vtab->name, key, value),
+               error);
+}
+
+static int make_shadow(const mx_vtab *vtab, char **error)
+{
+    return run(vtab->connection->db,
+               sqlite3_mprintf("CREATE TABLE \"%w\".\"%w_store\"(key TEXT PRIMARY KEY NOT NULL, value)"
+                               " WITHOUT ROWID",
+                               vtab->schema, vtab->name),
+               error);
+}
+
+/* ---- store ids as text ---------------------------------------------------------------------- */
+
+static void put_hex(char *to, const uint8_t *bytes, size_t count)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < count; i++) {
+        to[2 * i] = digits[bytes[i] >> 4];
+        to[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    to[2 * count] = 0;
+}
+
+static int digit_of(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return -1;
+}
+
+/* Exactly count bytes in lower-case hexadecimal digits. */
+static bool get_hex(const char *text, uint8_t *bytes, size_t count)
+{
+    if (!text || strlen(text) != 2 * count) return false;
+    for (size_t i = 0; i < count; i++) {
+        int high = digit_of(text[2 * i]);
+        int low = digit_of(text[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        bytes[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+/* ---- places --------------------------------------------------------------------------------- */
+
+/* The file of the table's schema, "" when it has none. */
+static const char *schema_file(const mx_vtab *vtab)
+{
+    const char *file = sqlite3_db_filename(vtab->connection->db, vtab->schema);
+    return file ? file : "";
+}
+
+/* The file whose folder relative paths start from: for a table in temp that of the main database, so
+** that temp.t and main.t with the same path mean the same store. */
+static const char *base_file(const mx_vtab *vtab)
+{
+    if (sqlite3_stricmp(vtab->schema, "temp") != 0) return schema_file(vtab);
+    const char *file = sqlite3_db_filename(vtab->connection->db, "main");
+    return file ? file : "";
+}
+
+static int no_memory(char **error)
+{
+    return mx_err_put(error, SQLITE_NOMEM, "%s", mw_rc_text(MW_NOMEM));
+}
+
+/* The path option as an absolute path, as far as that can be told without the shadow table. */
+static int resolve_path(const mx_vtab *vtab, char **path, char **error)
+{
+    const char *given = vtab->args->path;
+    const char *file = base_file(vtab);
+    const char *slash = strrchr(file, '/');
+    if (given[0] == '/') {
+        *path = sqlite3_mprintf("%s", given);
+    } else if (slash) {
+        *path = sqlite3_mprintf("%.*s/%s", (int)(slash - file), file, given);
+    } else {
+        char folder[PATH_BYTES_MAX];
+        if (!getcwd(folder, sizeof folder)) {
+            return mx_err_put(error, SQLITE_CANTOPEN, "the working directory is not known, which "
+                              "path='%s' starts from: give an absolute path", given);
+        }
+        *path = sqlite3_mprintf("%s/%s", folder, given);
+    }
+    return *path ? SQLITE_OK : no_memory(error);
+}
+
+static int random_name(char name[2 * PLACE_NAME_BYTES + 1], char **error)
+{
+    uint8_t bytes[PLACE_NAME_BYTES];
+    const mw_env *env = mw_env_posix();
+    if (env->random(env->ctx, bytes, sizeof bytes) != 0) {
+        return mx_err_put(error, SQLITE_IOERR, "the machine gives no random numbers");
+    }
+    put_hex(name, bytes, sizeof bytes);
+    return SQLITE_OK;
+}
+
+static int default_path(const mx_vtab *vtab, const char *name, char **path, char **error)
+{
+    *path = sqlite3_mprintf("%s-memwal/%s", schema_file(vtab), name);
+    return *path ? SQLITE_OK : no_memory(error);
+}
+
+static int ephemeral_path(const char *name, char **path, char **error)
+{
+    const char *folder = getenv("TMPDIR");
+    if (!folder || folder[0] != '/') folder = "/tmp";
+    *path = sqlite3_mprintf("%s/memwal-%s", folder, name);
+    return *path ? SQLITE_OK : no_memory(error);
+}
+
+/* The folder that holds the stores of one database file. */
+static int make_default_folder(const mx_vtab *vtab, char **error)
+{
+    const mw_env *env = mw_env_posix();
+    char *path = sqlite3_mprintf("%s-memwal", schema_file(vtab));
+    if (!path) return no_memory(error);
+    mw_err err;
+    mx_err_clear(&err);
+    int dir = -1;
+    int sys = env->dir_open(env->ctx, path, true, &dir);
+    if (sys == 0) sys = env->dir_close(env->ctx, dir);
+    if (sys != 0) (void)mw_fail_sys(&err, sys, "making", path);
+    sqlite3_free(path);
+    return sys == 0 ? SQLITE_OK : mx_err_give(error, &err);
+}
+
+static const char *place_of(const mx_vtab *vtab)
+{
+    if (vtab->args->path) return "path";
+    return vtab->ephemeral ? "ephemeral" : "default";
+}
+
+/* ---- the object ----------------------------------------------------------------------------- */
+
+static void free_vtab(mx_vtab *vtab)
+{
+    if (!vtab) return;
+    mx_vtab **at = &vtab->connection->vtabs;
+    while (*at && *at != vtab) at = &(*at)->next;
+    if (*at) *at = vtab->next;
+    mx_txn_release(vtab->txn);
+    mx_args_free(vtab->args);
+    mw_buf_free(&vtab->row);
+    sqlite3_free(vtab->schema);
+    sqlite3_free(vtab->name);
+    sqlite3_free(vtab->stored);
+    sqlite3_free(vtab->values);
+    sqlite3_free(vtab->path);
+    sqlite3_free(vtab->broken);
+    sqlite3_free(vtab->base.zErrMsg);
+    mx_connection_unref(vtab->connection);
+    sqlite3_free(vtab);
+}
+
+static bool is_utf8(sqlite3 *db)
+{
+    char *encoding = NULL;
+    int rc = ask(db, sqlite3_mprintf("PRAGMA encoding"), &encoding);
+    bool yes = rc == SQLITE_OK && encoding && strcmp(encoding, "UTF-8") == 0;
+    sqlite3_free(encoding);
+    return yes;
+}
+
+/* An object with what can be known before the columns are. Takes args. */
+static int new_vtab(mx_connection *connection, const char *const *argv, mx_args *args, mx_vtab **to)
+{
+    mx_vtab *vtab = sqlite3_malloc64(sizeof *vtab);
+    if (!vtab) {
+        mx_args_free(args);
+        return SQLITE_NOMEM;
+    }
+    memset(vtab, 0, sizeof *vtab);
+    vtab->connection = mx_connection_ref(connection);
+    vtab->args = args;
+    vtab->schema = sqlite3_mprintf("%s", argv[1]);
+    vtab->name = sqlite3_mprintf("%s", argv[2]);
+    mw_buf_init(&vtab->row, mw_env_posix());
+    *to = vtab;
+    if (!vtab->schema || !vtab->name) return SQLITE_NOMEM;
+    vtab->in_file = schema_file(vtab)[0] != 0;
+    vtab->ephemeral = !vtab->in_file && !args->path;
+    vtab->binary_order = is_utf8(connection->db);
+    return SQLITE_OK;
+}
+
+/* What follows from the columns. */
+static int set_columns(mx_vtab *vtab)
+{
+    const mx_args *args = vtab->args;
+    size_t count = (size_t)args->column_count;
+    vtab->rowid = args->key < 0 || args->rowid_alias;
+    bool text = args->key >= 0 && args->columns[args->key].affinity == MX_AFFINITY_TEXT;
+    vtab->key = text ? MW_KEY_TEXT : MW_KEY_INTEGER;
+    vtab->stored = sqlite3_malloc64(sizeof *vtab->stored * (count + 1));
+    vtab->values = sqlite3_malloc64(sizeof *vtab->values * (count + 1));
+    if (!vtab->stored || !vtab->values) return SQLITE_NOMEM;
+    for (int i = 0; i < args->column_count; i++) {
+        vtab->stored[i] = i == args->key ? -1 : (int)vtab->stored_count++;
+    }
+    return SQLITE_OK;
+}
+
+/* The columns that a store or a shadow table keeps, in place of none. */
+static int adopt_declaration(mx_vtab *vtab, const char *declaration, char **error)
+{
+    mx_args *columns = NULL;
+    int rc = mx_args_parse_declaration(vtab->connection->db, declaration, &columns, error);
+    if (rc != SQLITE_OK) return rc;
+    char *path = columns->path;
+    columns->path = vtab->args->path;
+    vtab->args->path = path;
+    columns->options = vtab->args->options;
+    columns->attach = vtab->args->attach;
+    mx_args_free(vtab->args);
+    vtab->args = columns;
+    return SQLITE_OK;
+}
+
+static int declare(mx_vtab *vtab, char **error)
+{
+    sqlite3 *db = vtab->connection->db;
+    char *sql = vtab->broken ? sqlite3_mprintf("CREATE TABLE x(memwal_unreadable)")
+                             : mx_args_declare(vtab->args);
+    if (!sql) return SQLITE_NOMEM;
+    int rc = sqlite3_declare_vtab(db, sql);
+    sqlite3_free(sql);
+    if (rc != SQLITE_OK) return mx_err_put(error, rc, "%s", sqlite3_errmsg(db));
+    rc = sqlite3_vtab_config(db, SQLITE_VTAB_CONSTRAINT_SUPPORT, 1);
+    /* With a path option a database file could make memwal read elsewhere: not for its views. */
+    if (rc == SQLITE_OK && !vtab->args->path) rc = sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
+    return rc;
+}
+
+/* ---- making the store ----------------------------------------------------------------------- */
+
+static int create_store(mx_vtab *vtab, char **error)
+{
+    uint32_t *ids = sqlite3_malloc64(sizeof *ids * ((size_t)vtab->stored_count + 1));
+    if (!ids) return SQLITE_NOMEM;
+    for (uint32_t i = 0; i < vtab->stored_count; i++) ids[i] = i + 1;
+    const char *declaration = vtab->args->declaration;
+    mw_schema schema = {
+        .key = vtab->key,
+        .column_count = vtab->stored_count,
+        .column_ids = ids,
+        .declaration = mw_slice_of(declaration, strlen(declaration)),
+    };
+    mw_err err;
+    mx_err_clear(&err);
+    mw_rc rc = mw_db_create(mw_env_posix(), vtab->path, &schema, &vtab->store, &err);
+    sqlite3_free(ids);
+    vtab->identified = rc == MW_OK;
+    return rc == MW_OK ? SQLITE_OK : mx_err_give(error, &err);
+}
+
+/* Joins the store that stands at the path. *found is false when there is none and one may be made. */
+static int attach_store(mx_vtab *vtab, bool *found, char **error)
+{
+    const mw_env *env = mw_env_posix();
+    mw_key_kind key = MW_KEY_INTEGER;
+    uint32_t column_count = 0;
+    char *declaration = NULL;
+    mw_err err;
+    mx_err_clear(&err);
+    mw_rc described =
+        mw_db_describe(env, vtab->path, &vtab->store, &key, &column_count, &declaration, &err);
+    *found = described == MW_OK;
+    if (described == MW_MISSING && !vtab->args->attach) return SQLITE_OK;
+    if (described != MW_OK) return mx_err_give(error, &err);
+    int rc = SQLITE_OK;
+    if (vtab->args->attach) {
+        rc = adopt_declaration(vtab, declaration, error);
+    } else if (strcmp(declaration, vtab->args->declaration) != 0) {
+        rc = mx_err_put(error, SQLITE_MISMATCH, "the store at %s has other columns: expected %s, found %s",
+                        vtab->path, vtab->args->declaration, declaration);
+    }
+    mw_free(env, declaration);
+    vtab->identified = rc == SQLITE_OK;
+    return rc;
+}
+
+/* The store's path for a new table, and its folder's name in the default place. */
+static int choose_place(mx_vtab *vtab, char *name, char **error)
+{
+    if (vtab->args->path) return resolve_path(vtab, &vtab->path, error);
+    int rc = random_name(name, error);
+    if (rc != SQLITE_OK) return rc;
+    if (vtab->ephemeral) return ephemeral_path(name, &vtab->path, error);
+    rc = make_default_folder(vtab, error);
+    return rc == SQLITE_OK ? default_path(vtab, name, &vtab->path, error) : rc;
+}
+
+static int fill_shadow(mx_vtab *vtab, const char *name, char **error)
+{
+    char hex[2 * sizeof vtab->store.bytes + 1];
+    put_hex(hex, vtab->store.bytes, sizeof vtab->store.bytes);
+    bool free_path = vtab->args->path && base_file(vtab)[0] == 0;
+    if (sqlite3_stricmp(vtab->schema, "temp") == 0) free_path = vtab->args->path != NULL;
+    int rc = make_shadow(vtab, error);
+    if (rc == SQLITE_OK) rc = random_name(vtab->mark, error);
+    if (rc == SQLITE_OK) rc = write_shadow(vtab, "table", vtab->mark, error);
+    if (rc == SQLITE_OK) rc = write_shadow(vtab, "store", hex, error);
+    if (rc == SQLITE_OK) rc = write_shadow(vtab, "place", place_of(vtab), error);
+    if (rc == SQLITE_OK) rc = write_shadow(vtab, "declaration", vtab->args->declaration, error);
+    if (rc == SQLITE_OK && free_path) rc = write_shadow(vtab, "name", vtab->path, error);
+    if (rc == SQLITE_OK && !vtab->args->path) rc = write_shadow(vtab, "name", name, error);
+    return rc;
+}
+
+/* Gives a failed CREATE's store back to nobody. */
+static void remove_store(const mx_vtab *vtab)
+{
+    mw_err err;
+    mx_err_clear(&err);
+    mw_rc rc = mw_db_remove(mw_env_posix(), vtab->path, &err);
+    (void)rc; /* the failure that led here is the one to report */
+}
+
+static int make_table(mx_vtab *vtab, char **error)
+{
+    char name[2 * PLACE_NAME_BYTES + 1] = "";
+    bool found = false;
+    int rc = choose_place(vtab, name, error);
+    if (rc == SQLITE_OK && vtab->args->path) rc = attach_store(vtab, &found, error);
+    if (rc == SQLITE_OK) rc = set_columns(vtab);
+    if (rc == SQLITE_OK) rc = declare(vtab, error);
+    if (rc == SQLITE_OK && !found) rc = create_store(vtab, error);
+    if (rc != SQLITE_OK) return rc;
+    rc = fill_shadow(vtab, name, error);
+    /* An ephemeral store is opened at once: nobody else would ever remove it. */
+    if (rc == SQLITE_OK && vtab->ephemeral) rc = mx_txn_acquire(vtab, &vtab->txn, error);
+    if (rc != SQLITE_OK && !found) remove_store(vtab);
+    return rc;
+}
+
+/* ---- connecting ----------------------------------------------------------------------------- */
+
+/* The columns of an attached table; what is wrong goes into broken, for DROP TABLE must work. */
+static int read_declaration(mx_vtab *vtab)
+{
+    char *declaration = NULL;
+    char *words = NULL;
+    int rc = read_shadow(vtab, "declaration", &declaration);
+    if (rc == SQLITE_NOMEM) return rc;
+    if (rc == SQLITE_OK && declaration) {
+        rc = adopt_declaration(vtab, declaration, &words);
+    } else {
+        words = sqlite3_mprintf("memwal: the shadow table %s_store does not tell the columns of %s",
+                                vtab->name, vtab->name);
+        rc = words ? SQLITE_ERROR : SQLITE_NOMEM;
+    }
+    sqlite3_free(declaration);
+    if (rc == SQLITE_OK || rc == SQLITE_NOMEM) {
+        sqlite3_free(words);
+        return rc;
+    }
+    vtab->broken = words;
+    return words ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+static int connect_table(mx_vtab *vtab, char **error)
+{
+    int rc = vtab->args->attach ? read_declaration(vtab) : SQLITE_OK;
+    if (rc == SQLITE_OK) rc = set_columns(vtab);
+    return rc == SQLITE_OK ? declare(vtab, error) : rc;
+}
+
+/* Parses, builds the object, and lets make do what tells create from connect. */
+static int build(mx_connection *connection, int argc, const char *const *argv,
+                 int (*make)(mx_vtab *, char **), sqlite3_vtab **to, char **error)
+{
+    mx_args *args = NULL;
+    mx_vtab *vtab = NULL;
+    int rc = mx_connection_check(connection, error);
+    if (rc == SQLITE_OK) rc = mx_args_parse(connection->db, argc, argv, &args, error);
+    if (rc == SQLITE_OK) rc = new_vtab(connection, argv, args, &vtab);
+    if (rc == SQLITE_OK) rc = make(vtab, error);
+    if (rc != SQLITE_OK) {
+        free_vtab(vtab);
+        return rc;
+    }
+    vtab->next = connection->vtabs;
+    connection->vtabs = vtab;
+    *to = &vtab->base;
+    return SQLITE_OK;
+}
+
+static int create(sqlite3 *db, void *connection, int argc, const char *const *argv,
+                  sqlite3_vtab **to, char **error)
+{
+    (void)db;
+    int rc = build(connection, argc, argv, make_table, to, error);
+    if (rc == SQLITE_OK) ((mx_vtab *)*to)->created = true;
+    return rc;
+}
+
+static int connect(sqlite3 *db, void *connection, int argc, const char *const *argv,
+                   sqlite3_vtab **to, char **error)
+{
+    (void)db;
+    return build(connection, argc, argv, connect_table, to, error);
+}
+
+static int disconnect(sqlite3_vtab *base)
+{
+    free_vtab((mx_vtab *)base);
+    return SQLITE_OK;
+}
+
+static int destroy(sqlite3_vtab *base)
+{
+    mx_vtab *vtab = (mx_vtab *)base;
+    int rc = mx_txn_leave(vtab);
+    if (rc != SQLITE_OK) return rc;
+    rc = run(vtab->connection->db,
+             sqlite3_mprintf("DROP TABLE IF EXISTS \"%w\".\"%w_store\"", vtab->schema, vtab->name),
+             &base->zErrMsg);
+    if (rc == SQLITE_OK) free_vtab(vtab);
+    return rc;
+}
+
+static int rename_table(sqlite3_vtab *base, const char *name)
+{
+    mx_vtab *vtab = (mx_vtab *)base;
+    return run(vtab->connection->db,
+               sqlite3_mprintf("ALTER TABLE \"%w\".\"%w_store\" RENAME TO \"%w_store\"",
+                               vtab->schema, vtab->name, name),
+               &base->zErrMsg);
+}
+
+static int is_shadow_name(const char *suffix) { return sqlite3_stricmp(suffix, "store") == 0; }
+
+/* ---- first use ------------------------------------------------------------------------------ */
+
+static int missing_shadow(const mx_vtab *vtab, const char *key, char **error)
+{
+    return mx_err_put(error, SQLITE_CORRUPT_VTAB,
+                      "the shadow table %s_store has no usable entry '%s', so the store of %s is not known",
+                      vtab->name, key, vtab->name);
+}
+
+/* The path of a connected table. */
+static int find_place(mx_vtab *vtab, char **error)
+{
+    char *name = NULL;
+    uint8_t bytes[PLACE_NAME_BYTES];
+    int rc = read_shadow(vtab, "name", &name);
+    if (rc == SQLITE_NOMEM) return rc;
+    if (vtab->args->path && name && name[0] == '/') {
+        vtab->path = name;
+        return SQLITE_OK;
+    }
+    if (vtab->args->path) {
+        sqlite3_free(name);
+        return resolve_path(vtab, &vtab->path, error);
+    }
+    rc = get_hex(name, bytes, sizeof bytes) ? default_path(vtab, name, &vtab->path, error)
+                                            : missing_shadow(vtab, "name", error);
+    sqlite3_free(name);
+    return rc;
+}
+
+static int identify(mx_vtab *vtab, char **error)
+{
+    if (vtab->identified) return SQLITE_OK;
+    char *hex = NULL;
+    int rc = read_shadow(vtab, "store", &hex);
+    if (rc == SQLITE_NOMEM) return rc;
+    bool known = get_hex(hex, vtab->store.bytes, sizeof vtab->store.bytes);
+    sqlite3_free(hex);
+    if (!known) return missing_shadow(vtab, "store", error);
+    rc = vtab->ephemeral ? SQLITE_OK : find_place(vtab, error);
+    vtab->identified = rc == SQLITE_OK;
+    return rc;
+}
+
+/* The columns of a store are what its creator declared; rows of another shape must not be read. */
+static int check_shape(const mx_vtab *vtab, const mx_txn *txn, char **error)
+{
+    const mw_schema *schema = mw_db_schema(mx_txn_db(txn));
+    if (schema->key == vtab->key && schema->column_count == vtab->stored_count) return SQLITE_OK;
+    return mx_err_put(error, SQLITE_MISMATCH,
+                      "the store at %s has other columns than %s: expected %u outside the key, found %u",
+                      mw_db_path(mx_txn_db(txn)), vtab->name, vtab->stored_count,
+                      schema->column_count);
+}
+
+static int open_txn(mx_vtab *vtab, mx_txn **txn, char **error)
+{
+    if (!vtab->ephemeral) return mx_txn_acquire(vtab, txn, error);
+    *txn = mx_txn_find(vtab->connection, &vtab->store);
+    if (*txn) return SQLITE_OK;
+    return mx_err_put(error, SQLITE_CANTOPEN,
+                      "the rows of %s went with the connection that created it: its database was in "
+                      "memory", vtab->name);
+}
+
+int mx_vtab_use(mx_vtab *vtab, mx_txn **txn, char **error)
+{
+    int rc = mx_connection_check(vtab->connection, error);
+    if (rc != SQLITE_OK) return rc;
+    if (!vtab->txn) {
+        if (vtab->broken) {
+            return mx_err_put(error, SQLITE_CORRUPT_VTAB, "%s", vtab->broken + strlen("memwal: "));
+        }
+        mx_txn *found = NULL;
+        rc = identify(vtab, error);
+        if (rc == SQLITE_OK) rc = open_txn(vtab, &found, error);
+        if (rc == SQLITE_OK) rc = check_shape(vtab, found, error);
+        if (rc != SQLITE_OK) {
+            mx_txn_release(found);
+            return rc;
+        }
+        vtab->txn = found;
+    }
+    *txn = vtab->txn;
+    return SQLITE_OK;
+}
+
+/* ---- finding tables by name ----------------------------------------------------------------- */
+
+static bool has_mark(const mx_vtab *vtab, const char *shadow)
+{
+    char *found = NULL;
+    int rc = ask(vtab->connection->db,
+                 sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" WHERE key='table' AND value=%Q",
+                                 vtab->schema, shadow, vtab->mark),
+                 &found);
+    bool yes = rc == SQLITE_OK && found;
+    sqlite3_free(found);
+    return yes;
+}
+
+bool mx_vtab_is_listed(const mx_vtab *vtab)
+{
+    sqlite3_stmt *statement = NULL;
+    char *sql = sqlite3_mprintf("SELECT name FROM \"%w\".sqlite_master WHERE type='table' AND "
+                                "name LIKE '%%\\_store' ESCAPE '\\'", vtab->schema);
+    bool listed = false;
+    int rc = sql ? sqlite3_prepare_v2(vtab->connection->db, sql, -1, &statement, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    while (rc == SQLITE_OK && !listed && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        listed = has_mark(vtab, (const char *)sqlite3_column_text(statement, 0));
+        rc = SQLITE_OK;
+    }
+    sqlite3_finalize(statement);
+    return listed || (rc != SQLITE_OK && rc != SQLITE_DONE);
+}
+
+/* One name of 'schema.t' at *at, without its quotes; the caller's, sqlite3_free. */
+static char *read_name(const char **at)
+{
+    const char *text = *at;
+    char quote = text[0] == '[' ? ']' : text[0];
+    if (quote != '"' && quote != '`' && quote != '\'' && quote != ']') {
+        size_t size = strcspn(text, ".");
+        *at = text + size;
+        return sqlite3_mprintf("%.*s", (int)size, text);
+    }
+    sqlite3_str *name = sqlite3_str_new(NULL);
+    for (text++; text[0]; text++) {
+        if (text[0] == quote && (text[1] != quote || quote == ']')) break;
+        if (text[0] == quote) text++;
+        sqlite3_str_appendchar(name, 1, text[0]);
+    }
+    *at = text[0] ? text + 1 : text;
+    char *done = sqlite3_str_finish(name);
+    return done ? done : sqlite3_mprintf("");
+}
+
+/* Does schema have a table or view of that name? Looking connects it. */
+static bool is_there(sqlite3 *db, const char *schema, const char *name)
+{
+    sqlite3_stmt *statement = NULL;
+    char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" LIMIT 0", schema, name);
+    bool yes = sql && sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK;
+    sqlite3_finalize(statement);
+    sqlite3_free(sql);
+    return yes;
+}
+
+/* The schema that SQLite would find an unqualified name in: temp, main, then as attached. The caller's,
+** sqlite3_free; NULL: none. */
+static char *find_schema(sqlite3 *db, const char *name)
+{
+    sqlite3_stmt *statement = NULL;
+    char *found = NULL;
+    if (is_there(db, "temp", name)) return sqlite3_mprintf("temp");
+    int rc = sqlite3_prepare_v2(db, "PRAGMA database_list", -1, &statement, NULL);
+    while (rc == SQLITE_OK && !found && sqlite3_step(statement) == SQLITE_ROW) {
+        const char *schema = (const char *)sqlite3_column_text(statement, 1);
+        if (schema && is_there(db, schema, name)) found = sqlite3_mprintf("%s", schema);
+    }
+    sqlite3_finalize(statement);
+    return found;
+}
+
+static mx_vtab *find_vtab(const mx_connection *connection, const char *schema, const char *name)
+{
+    mx_vtab *vtab = connection->vtabs;
+    while (vtab && (sqlite3_stricmp(vtab->schema, schema) != 0 ||
+                    sqlite3_stricmp(vtab->name, name) != 0)) {
+        vtab = vtab->next;
+    }
+    return vtab;
+}
+
+mx_vtab *mx_vtab_find(sqlite3 *db, const char *table, char **error)
+{
+    mx_connection *connection = mx_connection_of(db);
+    mx_vtab *vtab = NULL;
+    const char *at = table;
+    char *name = read_name(&at);
+    char *schema = NULL;
+    if (name && at[0] == '.') {
+        at++;
+        schema = name;
+        name = read_name(&at);
+    }
+    bool there = name && schema && is_there(db, schema, name);
+    if (name && !schema) {
+        schema = find_schema(db, name);
+        there = schema != NULL;
+    }
+    if (connection && there) vtab = find_vtab(connection, schema, name);
+    if (!there) {
+        (void)mx_err_put(error, SQLITE_ERROR, "expected a memwal table, found no table named %s", table);
+    } else if (!vtab) {
+        (void)mx_err_put(error, SQLITE_ERROR, "expected a memwal table, found that %s is none", table);
+    }
+    sqlite3_free(schema);
+    sqlite3_free(name);
+    return vtab;
+}
+
+/* ---- the module ----------------------------------------------------------------------------- */
+
+static const sqlite3_module module = {
+    .iVersion = 3,
+    .xCreate = create,
+    .xConnect = connect,
+    .xBestIndex = mx_plan_best_index,
+    .xDisconnect = disconnect,
+    .xDestroy = destroy,
+    .xOpen = mx_cursor_open,
+    .xClose = mx_cursor_close,
+    .xFilter = mx_cursor_filter,
+    .xNext = mx_cursor_next,
+    .xEof = mx_cursor_eof,
+    .xColumn = mx_cursor_column,
+    .xRowid = mx_cursor_rowid,
+    .xUpdate = mx_update,
+    .xBegin = mx_txn_begin,
+    .xSync = mx_txn_sync,
+    .xCommit = mx_txn_commit,
+    .xRollback = mx_txn_rollback,
+    .xRename = rename_table,
+    .xSavepoint = mx_txn_savepoint,
+    .xRelease = mx_txn_release_to,
+    .xRollbackTo = mx_txn_rollback_to,
+    .xShadowName = is_shadow_name,
+};
+
+int mx_vtab_register(sqlite3 *db)
+{
+    mx_connection *connection = mx_connection_new(db);
+    if (!connection) return SQLITE_NOMEM;
+    return sqlite3_create_module_v2(db, "memwal", &module, connection, mx_connection_unref);
+}

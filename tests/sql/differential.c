@@ -1,0 +1,696 @@
+/* differential.c: the same random statements on a memwal table and on an ordinary one.
+**
+** Two connections, two database files, in each a table t of the same columns: memwal in one, ordinary in
+** the other. Every statement runs on both; code, message, changes(), last_insert_rowid() and all rows
+** must be the same. In between the memwal side flushes, merges, checks and reopens, with limits so tiny
+** that a few rows make a generation.
+**
+**   differential                      the standard run
+**   differential SEED [STATEMENTS]    one seed again, as a difference prints it; VERBOSE=1 shows all
+**
+** MEMWAL names the extension (default build/memwal.so). What is left out, because memwal says openly
+** that it differs: NULL for a column with DEFAULT, blobs as text ids, UPDATE OR REPLACE of many ids; and
+** the highest of all ids, after which SQLite takes random ones; and the real -2^63, which an ordinary table
+** finds equal to that id when it scans and not when it seeks. */
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STANDARD_SEEDS = 60, STANDARD_STATEMENTS = 400, NAME_BYTES = 256, SQL_BYTES = 4096 };
+
+typedef enum kind { ROWID_KEY, TEXT_KEY, NO_KEY, KINDS } kind;
+
+typedef struct text {
+    char *data;
+    size_t size;
+    size_t capacity;
+} text;
+
+/* What one statement answered. */
+typedef struct answer {
+    int code;
+    text words;
+    text *rows;
+    size_t row_count;
+    int changes;
+    sqlite3_int64 last_rowid;
+} answer;
+
+typedef struct world {
+    uint64_t seed;
+    uint64_t random;
+    kind kind;
+    char folder[NAME_BYTES];
+    char options[NAME_BYTES];
+    sqlite3 *sides[2]; /* memwal, ordinary */
+    bool open;         /* inside BEGIN     */
+    int statement;
+    char sql[SQL_BYTES];
+    size_t sql_size;
+} world;
+
+/* ---- random numbers ------------------------------------------------------------------------- */
+
+static uint64_t next_random(world *w)
+{
+    w->random += 0x9e3779b97f4a7c15u;
+    uint64_t z = w->random;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int pick(world *w, int n) { return (int)(next_random(w) % (uint64_t)n); }
+static bool one_in(world *w, int n) { return pick(w, n) == 0; }
+
+#define ONE_OF(w, list) ((list)[pick((w), (int)(sizeof(list) / sizeof *(list)))])
+
+/* ---- failing -------------------------------------------------------------------------------- */
+
+static _Noreturn void give_up(const world *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    printf("seed %" PRIu64 ", statement %d: ", w->seed, w->statement);
+    vprintf(format, args);
+    va_end(args);
+    printf("\n  %s\n  again: build/plain/tests/sql/differential %" PRIu64 " %d\n", w->sql, w->seed,
+           w->statement + 1);
+    exit(1);
+}
+
+static void *grow(void *old, size_t bytes)
+{
+    void *memory = realloc(old, bytes);
+    if (memory) return memory;
+    fputs("out of memory\n", stderr);
+    exit(2);
+}
+
+/* ---- running one statement ------------------------------------------------------------------ */
+
+static void append(text *to, const void *data, size_t size)
+{
+    if (to->size + size + 1 > to->capacity) {
+        to->capacity = 2 * (to->size + size + 1);
+        to->data = grow(to->data, to->capacity);
+    }
+    if (size > 0) memcpy(to->data + to->size, data, size);
+    to->size += size;
+    to->data[to->size] = 0;
+}
+
+static void append_value(text *to, sqlite3_stmt *statement, int column)
+{
+    static const char names[] = "?ifsbn"; /* by SQLite's numbers of types */
+    int type = sqlite3_column_type(statement, column);
+    char number[64];
+    append(to, &names[type], 1);
+    if (type == SQLITE_INTEGER) {
+        snprintf(number, sizeof number, "%lld", (long long)sqlite3_column_int64(statement, column));
+        append(to, number, strlen(number));
+    } else if (type == SQLITE_FLOAT) {
+        snprintf(number, sizeof number, "%a", sqlite3_column_double(statement, column));
+        append(to, number, strlen(number));
+    } else if (type != SQLITE_NULL) {
+        const void *data = type == SQLITE_TEXT ? (const void *)sqlite3_column_text(statement, column)
+                                               : sqlite3_column_blob(statement, column);
+        append(to, data, (size_t)sqlite3_column_bytes(statement, column));
+    }
+    append(to, "|", 1);
+}
+
+static void read_rows(sqlite3_stmt *statement, answer *to)
+{
+    while ((to->code = sqlite3_step(statement)) == SQLITE_ROW) {
+        to->rows = grow(to->rows, sizeof *to->rows * (to->row_count + 1));
+        text *row = &to->rows[to->row_count++];
+        *row = (text){0};
+        for (int i = 0; i < sqlite3_column_count(statement); i++) append_value(row, statement, i);
+    }
+}
+
+static answer run(sqlite3 *db, const char *sql)
+{
+    answer result = {0};
+    sqlite3_stmt *statement = NULL;
+    result.code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    if (result.code == SQLITE_OK) read_rows(statement, &result);
+    sqlite3_finalize(statement);
+    if (result.code != SQLITE_DONE) {
+        result.code = sqlite3_extended_errcode(db);
+        append(&result.words, sqlite3_errmsg(db), strlen(sqlite3_errmsg(db)));
+    } else {
+        append(&result.words, "ok", 2);
+    }
+    result.changes = sqlite3_changes(db);
+    result.last_rowid = sqlite3_last_insert_rowid(db);
+    return result;
+}
+
+static void free_answer(answer *a)
+{
+    for (size_t i = 0; i < a->row_count; i++) free(a->rows[i].data);
+    free(a->rows);
+    free(a->words.data);
+}
+
+static int compare_text(const void *left, const void *right)
+{
+    const text *a = left;
+    const text *b = right;
+    size_t size = a->size < b->size ? a->size : b->size;
+    int order = size > 0 ? memcmp(a->data, b->data, size) : 0;
+    if (order != 0) return order;
+    return (a->size > b->size) - (a->size < b->size);
+}
+
+static void compare(const world *w, answer *a, answer *b, bool ordered)
+{
+    if (a->code != b->code || strcmp(a->words.data, b->words.data) != 0) {
+        give_up(w, "memwal says %d %s, the ordinary table %d %s", a->code, a->words.data, b->code,
+                b->words.data);
+    }
+    if (a->row_count != b->row_count) {
+        give_up(w, "memwal gives %zu rows, the ordinary table %zu", a->row_count, b->row_count);
+    }
+    if (!ordered && a->row_count > 0) {
+        qsort(a->rows, a->row_count, sizeof *a->rows, compare_text);
+        qsort(b->rows, b->row_count, sizeof *b->rows, compare_text);
+    }
+    for (size_t i = 0; i < a->row_count; i++) {
+        if (compare_text(&a->rows[i], &b->rows[i]) == 0) continue;
+        give_up(w, "row %zu: memwal %s, the ordinary table %s", i, a->rows[i].data, b->rows[i].data);
+    }
+    if (a->code == SQLITE_DONE && strchr("IUD", w->sql[0]) && a->changes != b->changes) {
+        give_up(w, "changes(): memwal %d, the ordinary table %d", a->changes, b->changes);
+    }
+    if (w->kind != TEXT_KEY && a->code == SQLITE_DONE && a->last_rowid != b->last_rowid) {
+        give_up(w, "last_insert_rowid(): memwal %lld, the ordinary table %lld",
+                (long long)a->last_rowid, (long long)b->last_rowid);
+    }
+}
+
+static void run_both(world *w, bool ordered)
+{
+    if (getenv("VERBOSE")) printf("%d: %s\n", w->statement, w->sql);
+    answer a = run(w->sides[0], w->sql);
+    answer b = run(w->sides[1], w->sql);
+    compare(w, &a, &b, ordered);
+    if (sqlite3_get_autocommit(w->sides[0]) != sqlite3_get_autocommit(w->sides[1])) {
+        give_up(w, "one side is in a transaction, the other is not");
+    }
+    w->open = !sqlite3_get_autocommit(w->sides[0]);
+    free_answer(&a);
+    free_answer(&b);
+}
+
+/* ---- making statements ---------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static void say(world *w, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int size = vsnprintf(w->sql + w->sql_size, sizeof w->sql - w->sql_size, format, args);
+    va_end(args);
+    if (size < 0 || (size_t)size >= sizeof w->sql - w->sql_size) give_up(w, "statement too long");
+    w->sql_size += (size_t)size;
+}
+
+static void begin_sql(world *w)
+{
+    w->sql_size = 0;
+    w->sql[0] = 0;
+}
+
+static void say_value(world *w)
+{
+    static const char *const odd[] = {
+        "NULL", "''", "x''", "'a'", "'A'", "'1'", "'01'", "'1.0'", "' 7 '", "'0x10'", "'1e3'", "1.0",
+        "-0.0", "0.5", "1e300", "'1e999'", "9223372036854775807", "-9223372036854775808",
+        "9223372036854775807.0", "9007199254740993", "'9007199254740993'",
+        "'9223372036854775808'", "x'00'", "x'3132'", "'a'||char(0)||'b'", "char(0)", "1e-5",
+        "123456789012345678", "'12abc'", "'-'", "char(233)", "char(128512)", "'  '", "2147483648",
+        "-1.5", "0", "zeroblob(70)", "hex(zeroblob(40))", "4.0e18", "1.1",
+    };
+    if (one_in(w, 2)) {
+        say(w, "%s", ONE_OF(w, odd));
+    } else if (one_in(w, 2)) {
+        say(w, "%d", pick(w, 200) - 100);
+    } else {
+        say(w, "'v%d'", pick(w, 50));
+    }
+}
+
+static void say_solid_value(world *w)
+{
+    size_t before = w->sql_size;
+    do {
+        w->sql_size = before;
+        say_value(w);
+    } while (strcmp(w->sql + before, "NULL") == 0);
+}
+
+/* An id that fits. A datatype mismatch in the middle of INSERT OR IGNORE leaves the rows before it in an
+** ordinary table, for which SQLite then opens no statement journal; memwal undoes the statement. */
+static void say_plain_id(world *w)
+{
+    say(w, w->kind == TEXT_KEY ? "'k%d'" : "%d", pick(w, 60));
+}
+
+static void say_id(world *w)
+{
+    static const char *const odd_integers[] = {
+        "'7'", "8.0", "'9.0'", "NULL", "'abc'", "1.5", "-3", "x'31'", "9223372036854770000",
+        "-9223372036854775808", "1e3",
+    };
+    static const char *const odd_texts[] = {
+        "''", "'a'||char(0)||'b'", "'a'||char(0)||'c'", "'a'", "'A'", "NULL", "7", "8.0", "'08'",
+        "char(233)", "char(65535)", "char(128512)", "hex(zeroblob(60))", "' '", "'K3'",
+    };
+    if (w->kind == TEXT_KEY) {
+        if (one_in(w, 8)) {
+            say(w, "%s", ONE_OF(w, odd_texts));
+        } else {
+            say_plain_id(w);
+        }
+    } else if (one_in(w, 12)) {
+        say(w, "%s", ONE_OF(w, odd_integers));
+    } else {
+        say_plain_id(w);
+    }
+}
+
+static const char *id_name(world *w)
+{
+    if (w->kind == TEXT_KEY) return "id";
+    if (w->kind == NO_KEY) return "rowid";
+    return one_in(w, 3) ? "rowid" : "id";
+}
+
+/* Anything may stand on the other side of a comparison with the id. */
+static void say_argument(world *w)
+{
+    static const char *const columns[] = {"a", "b", "c", "d", "n", "CAST(5 AS TEXT)", "CAST(a AS TEXT)"};
+    if (one_in(w, 3)) {
+        say_value(w);
+    } else if (one_in(w, 6)) {
+        say(w, "%s", ONE_OF(w, columns));
+    } else {
+        say_id(w);
+    }
+}
+
+static void say_condition(world *w)
+{
+    static const char *const operators[] = {"=", "=", "<", "<=", ">", ">=", "<>", "IS", "IS NOT"};
+    static const char *const columns[] = {"a", "b", "c", "d", "n"};
+    static const char *const patterns[] = {"'k1%'", "'K2%'", "'%3'", "'v%'", "'1%'", "'a%'"};
+    const char *id = id_name(w);
+    switch (pick(w, 11)) {
+    case 0:
+    case 1:
+    case 2: say(w, "%s %s ", id, ONE_OF(w, operators)); say_argument(w); break;
+    case 3:
+        say(w, "%s BETWEEN ", id);
+        say_argument(w);
+        say(w, " AND ");
+        say_argument(w);
+        break;
+    case 4:
+        say(w, "%s IN (", id);
+        say_argument(w);
+        for (int i = pick(w, 4); i > 0; i--) {
+            say(w, ", ");
+            say_argument(w);
+        }
+        say(w, ")");
+        break;
+    case 5: say(w, "%s IS %sNULL", one_in(w, 2) ? id : ONE_OF(w, columns), one_in(w, 2) ? "NOT " : ""); break;
+    case 6: say(w, "%s LIKE %s", id, ONE_OF(w, patterns)); break;
+    case 7: say(w, "%s GLOB 'k%d*'", id, pick(w, 6)); break;
+    case 8:
+        say(w, "(%s, a) %s (", id, one_in(w, 2) ? ">" : "<=");
+        say_id(w);
+        say(w, ", 5)");
+        break;
+    case 9: say(w, "%s %s ", ONE_OF(w, columns), ONE_OF(w, operators)); say_value(w); break;
+    default: say(w, "%s IN (SELECT %s FROM t WHERE a > 10)", id, id); break;
+    }
+}
+
+static void say_where(world *w)
+{
+    say(w, " WHERE ");
+    say_condition(w);
+    if (one_in(w, 4)) {
+        say(w, one_in(w, 2) ? " AND " : " OR ");
+        say_condition(w);
+    }
+}
+
+static void say_conflict(world *w)
+{
+    static const char *const clauses[] = {"", "", "", " OR ABORT", " OR FAIL", " OR IGNORE", " OR IGNORE",
+                                          " OR ROLLBACK", " OR REPLACE", " OR REPLACE"};
+    say(w, "%s", ONE_OF(w, clauses));
+}
+
+static void say_row(world *w, bool single)
+{
+    say(w, "(");
+    if (w->kind != NO_KEY) {
+        if (single) {
+            say_id(w);
+        } else {
+            say_plain_id(w);
+        }
+        say(w, ", ");
+    }
+    say_value(w);
+    say(w, ", ");
+    say_solid_value(w);
+    for (int i = 0; i < 3; i++) {
+        say(w, ", ");
+        say_value(w);
+    }
+    say(w, ", ");
+    if (one_in(w, 20)) {
+        say(w, "NULL)");
+    } else {
+        say_solid_value(w);
+        say(w, ")");
+    }
+}
+
+static void make_insert(world *w)
+{
+    say(w, "INSERT");
+    say_conflict(w);
+    if (w->kind != TEXT_KEY && one_in(w, 6)) {
+        say(w, " INTO t(rowid, b, m) VALUES(");
+        say_id(w);
+        say(w, ", 'r', 1)");
+        return;
+    }
+    if (w->kind != TEXT_KEY && one_in(w, 4)) {
+        say(w, " INTO t(a, m) VALUES(1, ");
+        say_value(w);
+        say(w, "), (2, 'two')");
+        return;
+    }
+    int more = one_in(w, 3) ? pick(w, 6) : 0;
+    say(w, " INTO t(%sa, b, c, d, n, m) VALUES", w->kind == NO_KEY ? "" : "id, ");
+    say_row(w, more == 0);
+    for (; more > 0; more--) {
+        say(w, ", ");
+        say_row(w, false);
+    }
+}
+
+static void make_insert_select(world *w)
+{
+    const char *id = w->kind == NO_KEY ? "rowid" : "id";
+    say(w, "INSERT");
+    say_conflict(w);
+    if (w->kind == TEXT_KEY) {
+        say(w, " INTO t(id, a, b, c, d, n, m) SELECT 's'||id, d, b, n, a, c, m FROM t");
+    } else {
+        say(w, " INTO t(%s, a, b, c, d, n, m) SELECT %s + %d, d, b, n, a, c, m FROM t", id, id,
+            pick(w, 100));
+    }
+    say_where(w);
+    say(w, " ORDER BY %s", id);
+}
+
+static void make_update(world *w)
+{
+    static const char *const columns[] = {"a", "c", "d", "n"};
+    static const char *const changes[] = {"a + 1", "b", "d", "upper(b)", "length(d)", "n || ''", "c"};
+    say(w, "UPDATE");
+    if (!one_in(w, 3)) {
+        say_conflict(w);
+        say(w, " t SET %s = ", ONE_OF(w, columns));
+        if (one_in(w, 2)) {
+            say_value(w);
+        } else {
+            say(w, "%s", ONE_OF(w, changes));
+        }
+        if (one_in(w, 3)) {
+            say(w, ", b = ");
+            say_solid_value(w);
+        }
+        say_where(w);
+    } else if (one_in(w, 2)) { /* one id onto another */
+        say_conflict(w);
+        say(w, " t SET %s = ", id_name(w));
+        say_id(w);
+        say(w, " WHERE %s = ", w->kind == NO_KEY ? "rowid" : "id");
+        say_id(w);
+    } else { /* many ids */
+        static const char *const clauses[] = {"", " OR IGNORE", " OR FAIL", " OR ABORT"};
+        const char *id = id_name(w);
+        say(w, "%s t SET %s = ", ONE_OF(w, clauses), id);
+        if (w->kind == TEXT_KEY) {
+            say(w, "%s", one_in(w, 2) ? "'m'||id" : "substr(id, 2)");
+        } else {
+            say(w, "%s + %d", id, one_in(w, 2) ? 1 : pick(w, 90) - 30);
+        }
+        /* Nothing that an ordinary table would visit in another order than that of the ids. */
+        if (one_in(w, 2)) say(w, " WHERE a > %d", pick(w, 50));
+    }
+}
+
+static void make_delete(world *w)
+{
+    say(w, "DELETE FROM t");
+    if (!one_in(w, 25)) say_where(w);
+}
+
+/* Returns whether the order of its rows is certain. */
+static bool make_select(world *w)
+{
+    static const char *const columns[] = {
+        "*", "a", "b, d", "count(*)", "count(*), sum(a)", "typeof(a), typeof(c), typeof(d), typeof(n)",
+        "count(DISTINCT d)", "group_concat(hex(b))", "1", "length(b), quote(d)",
+    };
+    static const char *const frames[] = {
+        "SELECT x.d, y.b FROM t x JOIN t y ON x.%s = y.%s WHERE x.a > 5",
+        "SELECT (SELECT count(*) FROM t y WHERE y.%s < x.%s) FROM t x",
+        "SELECT x.b, y.a FROM t x LEFT JOIN t y ON y.%s = x.%s + 1",
+        "SELECT x.b FROM t x WHERE EXISTS (SELECT 1 FROM t y WHERE y.%s > x.%s)",
+        "SELECT count(*) FROM t x, t y WHERE y.%s = x.a AND x.%s > 1",
+        "SELECT DISTINCT x.%s IS NULL, y.%s = 3 FROM t x, t y",
+        "SELECT typeof(%s), count(%s) FROM t GROUP BY 1",
+    };
+    const char *id = id_name(w);
+    if (one_in(w, 6)) {
+        const char *frame = ONE_OF(w, frames);
+        w->sql_size += (size_t)sprintf(w->sql + w->sql_size, frame, id, id); /* each has two */
+        return false;
+    }
+    if (one_in(w, 6)) {
+        static const char *const ends[] = {"min", "max", "count", "total"};
+        say(w, "SELECT %s(%s) FROM t", ONE_OF(w, ends), id);
+        if (one_in(w, 2)) say_where(w);
+        return true;
+    }
+    bool ordered = one_in(w, 2);
+    say(w, "SELECT %s%s FROM t", ordered ? "rowid_or_id, " : "", ordered ? "a, b" : ONE_OF(w, columns));
+    char *place = strstr(w->sql, "rowid_or_id");
+    if (place) { /* same width, so the rest stays where it is */
+        memset(place, ' ', strlen("rowid_or_id"));
+        memcpy(place, id, strlen(id));
+    }
+    if (!one_in(w, 5)) say_where(w);
+    if (!ordered) return false;
+    say(w, " ORDER BY %s %s", id, one_in(w, 2) ? "DESC" : "");
+    if (one_in(w, 5)) say(w, ", a");
+    if (one_in(w, 3)) say(w, " LIMIT %d", pick(w, 10));
+    if (w->sql[w->sql_size - 1] >= '0' && w->sql[w->sql_size - 1] <= '9' && strstr(w->sql, "LIMIT")) {
+        say(w, " OFFSET %d", pick(w, 4));
+    }
+    return true;
+}
+
+static void make_transaction(world *w)
+{
+    static const char *const inside[] = {"SAVEPOINT s1", "SAVEPOINT s2", "SAVEPOINT s1", "RELEASE s1",
+                                         "RELEASE s2", "ROLLBACK TO s1", "ROLLBACK TO s2", "ROLLBACK TO s1",
+                                         "COMMIT", "COMMIT", "ROLLBACK"};
+    static const char *const outside[] = {"BEGIN", "BEGIN", "BEGIN IMMEDIATE", "SAVEPOINT s1", "COMMIT"};
+    say(w, "%s", w->open ? ONE_OF(w, inside) : ONE_OF(w, outside));
+}
+
+/* ---- the world ------------------------------------------------------------------------------ */
+
+static void must(const world *w, sqlite3 *db, const char *sql)
+{
+    char *words = NULL;
+    int rc = sqlite3_exec(db, sql, NULL, NULL, &words);
+    if (rc != SQLITE_OK) give_up(w, "%s: %d %s", sql, rc, words ? words : "");
+}
+
+static void open_sides(world *w)
+{
+    static const char *const files[] = {"memwal.db", "ordinary.db"};
+    const char *extension = getenv("MEMWAL");
+    for (int i = 0; i < 2; i++) {
+        char path[2 * NAME_BYTES];
+        char *words = NULL;
+        snprintf(path, sizeof path, "%s/%s", w->folder, files[i]);
+        if (sqlite3_open(path, &w->sides[i]) != SQLITE_OK) give_up(w, "cannot open %s", path);
+        must(w, w->sides[i], "PRAGMA synchronous=OFF");
+        if (i > 0) continue;
+        sqlite3_enable_load_extension(w->sides[i], 1);
+        if (sqlite3_load_extension(w->sides[i], extension ? extension : "build/memwal", NULL, &words) !=
+            SQLITE_OK) {
+            give_up(w, "cannot load memwal: %s", words ? words : "");
+        }
+    }
+    w->open = false;
+}
+
+static void close_sides(world *w)
+{
+    for (int i = 0; i < 2; i++) {
+        if (sqlite3_close(w->sides[i]) != SQLITE_OK) give_up(w, "close: %s", sqlite3_errmsg(w->sides[i]));
+    }
+}
+
+static void create_tables(world *w)
+{
+    static const char *const keys[] = {"id INTEGER PRIMARY KEY, ", "id TEXT PRIMARY KEY, ", ""};
+    static const char *const ordinary_keys[] = {"id INTEGER PRIMARY KEY, ",
+                                                "id TEXT PRIMARY KEY NOT NULL, ", ""};
+    static const char columns[] = "a INTEGER, b TEXT NOT NULL DEFAULT 'b', c REAL, d, "
+                                  "n NUMERIC COLLATE NOCASE, m REAL NOT NULL";
+    char sql[SQL_BYTES];
+    snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE t USING memwal(%s%s%s)", keys[w->kind], columns,
+             w->options);
+    must(w, w->sides[0], sql);
+    snprintf(sql, sizeof sql, "CREATE TABLE t(%s%s)%s", ordinary_keys[w->kind], columns,
+             w->kind == TEXT_KEY ? " WITHOUT ROWID" : "");
+    must(w, w->sides[1], sql);
+}
+
+static void choose_options(world *w)
+{
+    static const char *const memtables[] = {"1KB", "1KB", "4KB", "64KB", "64MB"};
+    snprintf(w->options, sizeof w->options,
+             ", memtable='%s', cache='64KB', merge_generations=%d, compression=%d, background=%s, "
+             "durability=normal, group_rows=%d, page_bytes=%d",
+             ONE_OF(w, memtables), 2 + pick(w, 4), one_in(w, 2) ? 0 : 1, one_in(w, 3) ? "on" : "off",
+             2 + pick(w, 6), 64 + pick(w, 2000));
+}
+
+/* What only the memwal side does. */
+static void keep_house(world *w)
+{
+    static const char *const calls[] = {"SELECT memwal_flush('t')", "SELECT memwal_merge('t')",
+                                        "SELECT memwal_merge('t', 1)"};
+    must(w, w->sides[0], ONE_OF(w, calls));
+    if (!one_in(w, 4)) return;
+    answer check = run(w->sides[0], "SELECT memwal_check('t')");
+    if (check.code != SQLITE_DONE || strcmp(check.rows[0].data, "sok|") != 0) {
+        give_up(w, "memwal_check: %s %s", check.words.data, check.row_count ? check.rows[0].data : "");
+    }
+    free_answer(&check);
+}
+
+static void check_count(world *w)
+{
+    answer check = run(w->sides[0], "SELECT memwal_count('t') = count(*), memwal_count('t') = "
+                                    "(SELECT count(*) FROM (SELECT b FROM t)) FROM t");
+    if (check.code != SQLITE_DONE || strcmp(check.rows[0].data, "i1|i1|") != 0) {
+        give_up(w, "memwal_count differs from count(*): %s %s", check.words.data,
+                check.row_count ? check.rows[0].data : "");
+    }
+    free_answer(&check);
+}
+
+static void dump(world *w)
+{
+    begin_sql(w);
+    say(w, "SELECT %s, * FROM t ORDER BY 1", w->kind == TEXT_KEY ? "id" : "rowid");
+    run_both(w, true);
+    begin_sql(w);
+    say(w, "SELECT count(*) FROM t");
+    run_both(w, true);
+    check_count(w);
+}
+
+static void take_step(world *w)
+{
+    begin_sql(w);
+    int choice = pick(w, 100);
+    bool ordered = false;
+    if (choice < 32) {
+        make_insert(w);
+    } else if (choice < 36) {
+        make_insert_select(w);
+    } else if (choice < 52) {
+        make_update(w);
+    } else if (choice < 62) {
+        make_delete(w);
+    } else if (choice < 84) {
+        ordered = make_select(w);
+    } else {
+        make_transaction(w);
+    }
+    run_both(w, ordered);
+    if (getenv("DUMP")) dump(w);
+    if (!w->open && one_in(w, 12)) keep_house(w);
+    if (!w->open && one_in(w, 60)) {
+        close_sides(w);
+        open_sides(w);
+    }
+    if (one_in(w, 10)) dump(w);
+}
+
+static void make_folder(world *w)
+{
+    const char *base = getenv("TMPDIR");
+    snprintf(w->folder, sizeof w->folder, "%s/memwal-differential-XXXXXX", base ? base : "/tmp");
+    if (!mkdtemp(w->folder)) give_up(w, "cannot make %s", w->folder);
+}
+
+static void remove_folder(const world *w)
+{
+    char command[2 * NAME_BYTES];
+    snprintf(command, sizeof command, "rm -rf '%s'", w->folder);
+    if (system(command) != 0) give_up(w, "cannot remove %s", w->folder);
+}
+
+static void run_seed(uint64_t seed, int statements)
+{
+    world w = {.seed = seed, .random = seed};
+    w.kind = (kind)pick(&w, KINDS);
+    choose_options(&w);
+    make_folder(&w);
+    open_sides(&w);
+    create_tables(&w);
+    for (w.statement = 0; w.statement < statements; w.statement++) take_step(&w);
+    dump(&w);
+    close_sides(&w);
+    remove_folder(&w);
+}
+
+int main(int argc, char **argv)
+{
+    int statements = argc > 2 ? atoi(argv[2]) : STANDARD_STATEMENTS;
+    if (argc > 1) {
+        run_seed(strtoull(argv[1], NULL, 10), statements);
+        printf("seed %s: %d statements, 0 differences\n", argv[1], statements);
+        return 0;
+    }
+    for (uint64_t seed = 1; seed <= STANDARD_SEEDS; seed++) run_seed(seed, statements);
+    printf("%d statements, 0 differences\n", STANDARD_SEEDS * statements);
+    return 0;
+}

@@ -1,0 +1,58 @@
+/* table_rows.h: rows as an array, the model that table files are compared with, and a folder for the
+** files. */
+#ifndef TABLE_ROWS_H
+#define TABLE_ROWS_H
+
+#include "table_read.h"
+
+enum { ROWS_COLUMNS = 6, ROWS_KEY_MAX = 40 };
+
+typedef struct rows_row {
+    uint8_t key[ROWS_KEY_MAX];
+    size_t key_bytes;
+    bool tombstone;
+    mw_value values[ROWS_COLUMNS];
+} rows_row;
+
+typedef struct rows {
+    mw_key_kind key;
+    rows_row *items; /* keys ascending */
+    size_t count;
+    uint8_t *bytes;  /* texts and blobs point into it */
+    uint64_t random; /* state of the generator        */
+} rows;
+
+uint64_t rows_random(uint64_t *state);
+
+/* Up to count rows of all kinds of values. About one in five is a tombstone when tombstones is set. */
+void rows_make(rows *model, mw_key_kind key, size_t count, bool tombstones, uint64_t seed);
+void rows_free(rows *model);
+mw_slice rows_key(const rows *model, size_t i);
+/* Number of the first row whose key is >= key. */
+size_t rows_lower(const rows *model, mw_slice key);
+/* A key that is not in the model, near to one that is. */
+mw_slice rows_absent(rows *model, uint8_t to[ROWS_KEY_MAX]);
+
+/* A fresh folder, a cache, and an environment that does not wait for the disk. */
+typedef struct rows_folder {
+    mw_env env;
+    char path[64];
+    int dir;
+    mw_cache *cache;
+    uint32_t column_ids[ROWS_COLUMNS];
+    mw_schema schema;
+    mw_table_options options;
+} rows_folder;
+
+void rows_folder_make(rows_folder *folder, mw_key_kind key);
+void rows_folder_remove(rows_folder *folder);
+
+/* Writes the model as the table file of folder->options. */
+mw_rc rows_write(rows_folder *folder, rows *model, mw_table_props *props, mw_err *err);
+mw_rc rows_open(rows_folder *folder, mw_table **table, mw_err *err);
+
+/* Compares each kind of access with the model; asserts nothing: the answer is the first failure of the
+** table, or MW_MISUSE when it answered wrongly. */
+mw_rc rows_compare(rows *model, mw_table *table, mw_err *err);
+
+#endif
