@@ -1,12 +1,13 @@
 /* background.c: work that nobody should have to wait for.
 **
-** One thread a store, started by the first freeze, does in this order: sync what durability normal has
-** left unsynced for 100 ms, flush frozen memtables, merge when enough generations wait. A merge is
-** interrupted between its slices for a flush or a sync that has become due, so neither waits for it.
+** One thread a store, started by the first freeze, does in this order: sync what durability normal
+** has left unsynced for 100 ms, flush frozen memtables, merge when enough generations wait. A merge
+** is interrupted between its slices for a flush or a sync that has become due, so neither waits for
+** it.
 **
-** A step that fails is parked (memwal_stats shows it, mw_db_close reports it) and tried again after a
-** pause that doubles up to RETRY_MAX_MS; nothing is lost meanwhile: the log holds what is not flushed.
-** Only a store that has stopped writing has nothing left to do here. */
+** A step that fails is parked (memwal_stats shows it, mw_db_close reports it) and tried again after
+** a pause that doubles up to RETRY_MAX_MS; nothing is lost meanwhile: the log holds what is not
+** flushed. Only a store that has stopped writing has nothing left to do here. */
 #include "background.h"
 
 #include "commit.h"
@@ -40,8 +41,8 @@ static mw_rc sync_if_due(mw_store *store, mw_err *err)
     return due ? mw_commit_sync(store, err) : MW_OK;
 }
 
-/* Between slices of a merge: does what is more urgent; true gives the merge up. A failure is left to the
-** main loop, which meets it again. */
+/* Between slices of a merge: does what is more urgent; true gives the merge up. A failure is left
+** to the main loop, which meets it again. */
 static bool between_slices(void *arg)
 {
     mw_store *store = arg;
@@ -85,15 +86,16 @@ static void run(void *arg)
         bool blocked = false;
         mw_rc rc = work(store, &blocked, &err);
         bool failed = rc != MW_OK && rc != MW_INTERRUPTED && rc != MW_CLOSED;
-        pause_ms = !failed && !blocked ? 0
-                                       : mw_min(pause_ms ? 2 * pause_ms : RETRY_MIN_MS, RETRY_MAX_MS);
+        pause_ms =
+            !failed && !blocked ? 0 : mw_min(pause_ms ? 2 * pause_ms : RETRY_MIN_MS, RETRY_MAX_MS);
         if (failed) mw_store_park(store, &err);
         mw_store_lock(store);
+        if (rc == MW_OK) store->parked = (mw_err){0}; /* what failed has been made up for */
     }
     mw_store_unlock(store);
 }
 
-void mw_background_wake(mw_store *store)
+void mw_background_start(mw_store *store)
 {
     const mw_env *env = store->env;
     mw_store_lock(store);
@@ -101,7 +103,14 @@ void mw_background_wake(mw_store *store)
         int sys = env->thread_start(env->ctx, run, store, &store->thread);
         if (sys) store->thread = NULL;
     }
-    env->cond_signal(env->ctx, store->work);
+    mw_store_unlock(store);
+}
+
+void mw_background_wake(mw_store *store)
+{
+    mw_background_start(store);
+    mw_store_lock(store);
+    store->env->cond_signal(store->env->ctx, store->work);
     mw_store_unlock(store);
 }
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MW_MUST_USE __attribute__((warn_unused_result))
+#define MW_MUST_USE            __attribute__((warn_unused_result))
 #define MW_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
 /* Bytes that somebody else owns. Empty slices may have data == NULL. */

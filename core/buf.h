@@ -22,9 +22,9 @@ void mw_buf_u8(mw_buf *buf, uint8_t value);
 void mw_buf_u16(mw_buf *buf, uint16_t value); /* fixed widths: little-endian */
 void mw_buf_u32(mw_buf *buf, uint32_t value);
 void mw_buf_u64(mw_buf *buf, uint64_t value);
-void mw_buf_varint(mw_buf *buf, uint64_t value);      /* coding.h */
-void mw_buf_bytes(mw_buf *buf, mw_slice slice);       /* varint length, then the bytes */
-mw_slice mw_buf_slice(const mw_buf *buf);             /* borrowed until the next put */
+void mw_buf_varint(mw_buf *buf, uint64_t value); /* coding.h */
+void mw_buf_bytes(mw_buf *buf, mw_slice slice);  /* varint length, then the bytes */
+mw_slice mw_buf_slice(const mw_buf *buf);        /* borrowed until the next put */
 /* Says nomem when a put failed. */
 mw_rc mw_buf_check(const mw_buf *buf, mw_err *err) MW_MUST_USE;
 

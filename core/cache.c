@@ -6,8 +6,8 @@
 **                                 held -> to the front, else out
 **
 ** That is CLOCK (F. Corbato, "A Paging Experiment with the Multics System", 1968) with new entries
-** unmarked, so a scan that reads each page once pushes out other pages of scans, not what is asked for
-** again and again.
+** unmarked, so a scan that reads each page once pushes out other pages of scans, not what is asked
+** for again and again.
 **
 ** Who may free: an entry has a reference for each holder and one for its place in the table. New
 ** references are given under the shard's mutex and only while it has its place, so the sweep, which
@@ -53,7 +53,8 @@ struct mw_cache {
     shard shards[SHARDS];
 };
 
-/* Finalizer of SplitMix64 (Steele, Lea, Flood 2014): offsets and file numbers are far from random. */
+/* Finalizer of SplitMix64 (Steele, Lea, Flood 2014): offsets and file numbers are far from
+** random. */
 static uint64_t mix(uint64_t file, uint64_t offset)
 {
     uint64_t z = offset + file * 0x9e3779b97f4a7c15u;
@@ -106,7 +107,7 @@ static void unreference(mw_cache *cache, mw_cached *entry)
     mw_free(cache->env, entry);
 }
 
-/* ---- under the shard's mutex ------------------------------------------------------------------ */
+/* ---- under the shard's mutex --------------------------------------------------------------- */
 
 static mw_cached **bucket_of(shard *s, uint64_t hash)
 {
@@ -185,7 +186,7 @@ static void sweep_locked(mw_cache *cache, shard *s)
     }
 }
 
-/* ---- contract --------------------------------------------------------------------------------- */
+/* ---- contract ------------------------------------------------------------------------------ */
 
 void mw_cache_destroy(mw_cache *cache)
 {
@@ -217,7 +218,8 @@ mw_cached *mw_cache_find(mw_cache *cache, uint64_t file, uint64_t offset)
     return entry;
 }
 
-mw_cached *mw_cache_put(mw_cache *cache, uint64_t file, uint64_t offset, void *content, size_t bytes)
+mw_cached *mw_cache_put(mw_cache *cache, uint64_t file, uint64_t offset, void *content,
+                        size_t bytes)
 {
     uint64_t hash = mix(file, offset);
     shard *s = shard_of(cache, hash);

@@ -1,7 +1,8 @@
 /* cache.h: decoded pages of table files, shared by all readers of a store, bounded in bytes.
 **
 ** An entry is a block of memory under a key (file number, offset). Least recently used entries that
-** nobody holds go when the limit is passed. Thread-safe, sharded by hash so that readers do not meet. */
+** nobody holds go when the limit is passed. Thread-safe, sharded by hash so that readers do not
+** meet. */
 #ifndef MW_CACHE_H
 #define MW_CACHE_H
 
@@ -18,9 +19,10 @@ void mw_cache_destroy(mw_cache *cache); /* requires that nothing is held; takes 
 mw_cached *mw_cache_find(mw_cache *cache, uint64_t file, uint64_t offset);
 
 /* Takes `content` (from mw_alloc) over, also on failure; bytes: its size for the accounting. When
-** somebody else has put the key in meanwhile, theirs is returned and content is freed. Held. NULL: no
-** memory. */
-mw_cached *mw_cache_put(mw_cache *cache, uint64_t file, uint64_t offset, void *content, size_t bytes);
+** somebody else has put the key in meanwhile, theirs is returned and content is freed. Held. NULL:
+** no memory. */
+mw_cached *mw_cache_put(mw_cache *cache, uint64_t file, uint64_t offset, void *content,
+                        size_t bytes);
 void *mw_cached_content(const mw_cached *entry); /* borrowed while held */
 void mw_cache_release(mw_cache *cache, mw_cached *entry);
 /* Forgets a file's entries (held ones live on until released). */

@@ -1,8 +1,9 @@
 /* check.c: memwal_check: reads every byte that is listed and recounts.
 **
-** Manifest: loaded again from disk, which proves its checksum and all its rules. Table files: every page,
-** the order of keys, the counts, the filter's answer for each id. Log: every record of every live segment,
-** positions without a hole from the cursor to the end. Count: a full scan against the maintained one.
+** Manifest: loaded again from disk, which proves its checksum and all its rules. Table files: every
+** page, the order of keys, the counts, the filter's answer for each id. Log: every record of every
+** live segment, positions without a hole from the cursor to the end. Count: a full scan against the
+** maintained one.
 **
 ** The log is read under the turn, so that its end stands still; the rest goes on beside writers. */
 #include "check.h"
@@ -43,8 +44,8 @@ static mw_rc check_manifest(checker *self, const mw_version *version, mw_err *er
     mw_err cause = {0};
     mw_manifest *again = NULL;
     mw_store *store = self->store;
-    mw_rc rc = mw_manifest_load(store->env, store->dir, version->manifest->number, &store->id, &again,
-                                &cause);
+    mw_rc rc = mw_manifest_load(store->env, store->dir, version->manifest->number, &store->id,
+                                &again, &cause);
     mw_manifest_unref(again);
     return note(self, rc, &cause, err);
 }

@@ -13,8 +13,8 @@ void mw_codec_destroy(mw_codec *codec);
 /* Most bytes that compressing `bytes` can give. */
 size_t mw_codec_bound(size_t bytes);
 
-/* Compresses into to[0..room). Returns the compressed size, or 0 when it does not fit in room or does
-** not save at least an eighth. level: a zstd level from 1 to 19. */
+/* Compresses into to[0..room). Returns the compressed size, or 0 when it does not fit in room or
+** does not save at least an eighth. level: a zstd level from 1 to 19. */
 size_t mw_codec_compress(mw_codec *codec, mw_slice from, uint8_t *to, size_t room, int level);
 
 /* Decompresses to exactly bytes. False when the data is not a frame of that very size. */

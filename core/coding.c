@@ -122,3 +122,15 @@ int64_t mw_key_get_integer(const uint8_t from[MW_INTEGER_KEY_BYTES])
     for (int i = 0; i < MW_INTEGER_KEY_BYTES; i++) bits = (bits << 8) | from[i];
     return (int64_t)(bits ^ ((uint64_t)1 << 63));
 }
+
+bool mw_get_hex(const char *text, uint64_t *value)
+{
+    *value = 0;
+    for (int i = 0; i < MW_HEX_DIGITS; i++) {
+        char c = text[i];
+        if (c >= '0' && c <= '9') *value = *value << 4 | (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f') *value = *value << 4 | (uint64_t)(c - 'a' + 10);
+        else return false;
+    }
+    return true;
+}

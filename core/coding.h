@@ -45,6 +45,11 @@ uint64_t mw_scan_varint(mw_scan *scan);
 mw_slice mw_scan_take(mw_scan *scan, uint64_t bytes); /* borrowed from the scanned bytes */
 mw_slice mw_scan_bytes(mw_scan *scan);                /* varint length, then that many */
 
+/* Numbers in file names: exactly 16 lower-case hexadecimal digits at the start of text. False for
+** anything else; nothing is read behind the first wrong character. */
+enum { MW_HEX_DIGITS = 16 };
+bool mw_get_hex(const char *text, uint64_t *value);
+
 /* Integer keys: 8 bytes, big-endian, sign bit flipped. */
 enum { MW_INTEGER_KEY_BYTES = 8 };
 void mw_key_put_integer(uint8_t to[MW_INTEGER_KEY_BYTES], int64_t value);

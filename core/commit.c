@@ -1,28 +1,28 @@
 /* commit.c: from a queued entry to its acknowledgement.
 **
-**     turn holder        queue (position order)             leader
-**     encode, reserve -> [p7 a][p8 b][p9 c]            ->    one write, one sync, one fence check
-**                                                            p7: done, OK   p8: done, OK   p9: done, OK
+**     turn holder        queue (position order)         leader
+**     encode, reserve -> [p7 a][p8 b][p9 c]        ->   one write, one sync, one fence check
+**                                                       p7, p8, p9: done, each with its result
 **
-** Whoever waits for its entry and finds nobody leading becomes the leader: it takes all queued entries of
-** one segment, writes them with one write, syncs, looks into the file system whether a peer has claimed
-** a higher epoch, and then resolves each request with its own result. Entries that are queued meanwhile
-** make the next group.
+** Whoever waits for its entry and finds nobody leading becomes the leader: it takes all queued
+** entries of one segment, writes them with one write, syncs, looks into the file system whether a
+** peer has claimed a higher epoch, and then resolves each request with its own result. Entries that
+** are queued meanwhile make the next group.
 **
 ** Why it stays right
-**   - An entry's rows lie in the memtable from the moment it is queued, above the visible sequence: only
-**     the holder of the turn sees them. Publication moves the visible point, in position order, after
-**     the sync: no reader sees what is not durable (I3).
-**   - A failed write, sync or fence check fails every entry without a result, and the writer stops: a
-**     later sync that works proves nothing about an earlier one that failed (I10).
-**   - Fenced is definite: entries at or above the start of the sealed successor never count, entries below
-**     it do (epoch.c), and each request is told which it was (I8).
+**   - An entry's rows lie in the memtable from the moment it is queued, above the visible sequence:
+**     only the holder of the turn sees them. Publication moves the visible point, in position
+**     order, after the sync: no reader sees what is not durable (I3).
+**   - A failed write, sync or fence check fails every entry without a result, and the writer stops:
+**     a later sync that works proves nothing about an earlier one that failed (I10).
+**   - Fenced is definite: entries at or above the start of the sealed successor never count,
+**     entries below it do (epoch.c), and each request is told which it was (I8).
 **
-** After a crash in the middle of a group any part of it may be on disk; the log's chain cuts that down to
-** a prefix. No one in the group had been told yes (I1).
+** After a crash in the middle of a group any part of it may be on disk; the log's chain cuts that
+** down to a prefix. No one in the group had been told yes (I1).
 **
-** Why no timer and no commit thread: a leader is always one of those who wait, so nothing is to be woken
-** first, and an idle store costs nothing. */
+** Why no timer and no commit thread: a leader is always one of those who wait, so nothing is to be
+** woken first, and an idle store costs nothing. */
 #include "commit.h"
 
 #include "epoch.h"
@@ -211,19 +211,25 @@ static mw_rc write_group(mw_store *store, const group *chosen, mw_err *err)
     if (store->options.durability == MW_DURABILITY_FULL) {
         return mw_log_segment_sync(chosen->segment, err);
     }
-    store->unsynced = chosen->segment;
+    store->unsynced = chosen->segment; /* background.c syncs it within 100 ms */
     return MW_OK;
 }
 
-/* Requires `mutex` and that nobody leads. Fails everything that has no result; no writing after that. */
+/* Requires `mutex` and that nobody leads. Fails everything that has no result. */
 static void fail_all(mw_store *store, const mw_err *cause)
 {
-    if (!store->closing) mw_store_stop(store, cause);
     while (store->queue_first) resolve(store, store->queue_first, cause);
     for (mw_waiter *waiter = store->turn_first; waiter; waiter = waiter->next) {
         store->env->cond_signal(store->env->ctx, waiter->cond);
     }
     store->env->cond_broadcast(store->env->ctx, store->progress);
+}
+
+/* The same after a failure of the log: no writing after that. */
+static void stop_and_fail(mw_store *store, const mw_err *cause)
+{
+    mw_store_stop(store, cause);
+    fail_all(store, cause);
 }
 
 /* Requires `mutex`. Resolves a written group: entries below fence succeed. */
@@ -260,7 +266,7 @@ static void lead(mw_store *store)
     store->figures.log_writes++;
     if (store->options.durability == MW_DURABILITY_FULL) store->figures.log_syncs++;
     if (rc == MW_OK || rc == MW_FENCED) resolve_group(store, &chosen, fence);
-    if (rc != MW_OK) fail_all(store, &cause);
+    if (rc != MW_OK) stop_and_fail(store, &cause);
     if (store->queue_first) store->env->cond_signal(store->env->ctx, store->queue_first->cond);
 }
 
@@ -332,7 +338,7 @@ mw_rc mw_commit_sync(mw_store *store, mw_err *err)
         store->unsynced_since_ns = 0;
     } else {
         cause.rc = MW_PERSISTENCE;
-        fail_all(store, &cause);
+        stop_and_fail(store, &cause);
         rc = mw_fail(err, cause.rc, "%s", cause.text);
     }
     store->unsynced = NULL;

@@ -1,8 +1,8 @@
 /* commit.h: the turn, the queue of log entries, and the completion of each.
 **
-** A commit is acknowledged by its own completion only: a cell that the leader fills with the result of
-** the write, sync and fence check that contained exactly this entry. Nothing compares positions with a
-** watermark to say "done". */
+** A commit is acknowledged by its own completion only: a cell that the leader fills with the result
+** of the write, sync and fence check that contained exactly this entry. Nothing compares positions
+** with a watermark to say "done". */
 #ifndef MW_COMMIT_H
 #define MW_COMMIT_H
 
@@ -17,21 +17,21 @@ typedef struct mw_request {
     bool publish;            /* light, abort: becomes visible as soon as it is decided   */
     mw_point after;          /* the store behind this entry; position: this entry's own  */
     mw_cond *cond;
-    bool done;               /* the completion: set together with result                 */
-    mw_err result;           /* rc MW_OK: acknowledged                                   */
+    bool done;     /* the completion: set together with result                 */
+    mw_err result; /* rc MW_OK: acknowledged                                   */
 } mw_request;
 
 mw_rc mw_request_create(mw_store *store, mw_log_kind kind, mw_request *request,
                         mw_err *err) MW_MUST_USE;
 void mw_request_free(mw_store *store, mw_request *request); /* also a zeroed one */
 
-/* Waits for the turn until deadline_ns: MW_BUSY after it, or why writing has stopped. First come, first
-** served. */
+/* Waits for the turn until deadline_ns: MW_BUSY after it, or why writing has stopped. First come,
+** first served. */
 mw_rc mw_turn_take(mw_store *store, uint64_t deadline_ns, mw_err *err) MW_MUST_USE;
 void mw_turn_give(mw_store *store);
 
-/* Gives the request its position, the next one, and queues it. Requires the turn, an encoded payload and
-** reserved room. after.sequence and after.count are set by the caller. Cannot fail. */
+/* Gives the request its position, the next one, and queues it. Requires the turn, an encoded
+** payload and reserved room. after.sequence and after.count are set by the caller. Cannot fail. */
 void mw_commit_queue(mw_store *store, mw_request *request);
 
 /* Waits for the request's own completion, leading a group where nobody does. Its result. */

@@ -2,20 +2,21 @@
 **
 **     [base][g4][g5][g6] g7 g8      ->      [base'] g7 g8
 **
-** A merge takes the base and the oldest generations, walks them as one sorted view in which the newest
-** version of each id wins, and writes a new base. Everything older than a tombstone is among the inputs
-** (the base is always one of them), so tombstones are dropped: afterwards an id that is deleted takes no
-** room at all, and no id lies twice in the base (I6).
+** A merge takes the base and the oldest generations, walks them as one sorted view in which the
+** newest version of each id wins, and writes a new base. Everything older than a tombstone is among
+** the inputs (the base is always one of them), so tombstones are dropped: afterwards an id that is
+** deleted takes no room at all, and no id lies twice in the base (I6).
 **
-** One manifest version removes the inputs and adds the output. It is computed from whatever manifest is
-** current then, so a flush that landed meanwhile survives; it is dropped unless all inputs are still
-** listed, so nothing is ever merged twice (I5).
+** One manifest version removes the inputs and adds the output. It is computed from whatever
+** manifest is current then, so a flush that landed meanwhile survives; it is dropped unless all
+** inputs are still listed, so nothing is ever merged twice (I5).
 **
-** A crash before the manifest leaves an output that nothing lists, after it inputs that nothing lists: both
-** are swept. Readers that hold an older version keep its files by their open descriptors (I11).
+** A crash before the manifest leaves an output that nothing lists, after it inputs that nothing
+** lists: both are swept. Readers that hold an older version keep its files by their open
+** descriptors (I11).
 **
-** Slices: a step merges a bounded number of rows, so whoever runs it can flush, stop or be interrupted
-** in between; nothing is locked over a step that a writer or reader needs. */
+** Slices: a step merges a bounded number of rows, so whoever runs it can flush, stop or be
+** interrupted in between; nothing is locked over a step that a writer or reader needs. */
 #include "compact.h"
 
 #include "merge.h"
@@ -235,8 +236,8 @@ static mw_rc run_slices(mw_compact *self, mw_interrupted interrupted, void *arg,
     return rc;
 }
 
-mw_rc mw_compact_run(mw_store *store, uint32_t max_generations, mw_interrupted interrupted, void *arg,
-                     uint32_t *folded, mw_err *err)
+mw_rc mw_compact_run(mw_store *store, uint32_t max_generations, mw_interrupted interrupted,
+                     void *arg, uint32_t *folded, mw_err *err)
 {
     const mw_env *env = store->env;
     mw_compact *self = NULL;

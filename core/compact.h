@@ -4,8 +4,8 @@
 
 #include "store.h"
 
-/* Which files a merge takes: the first `file_count` of the manifest's list (base, then generations, oldest
-** first). file_count 0: nothing to do. */
+/* Which files a merge takes: the first `file_count` of the manifest's list (base, then generations,
+** oldest first). file_count 0: nothing to do. */
 typedef struct mw_pick {
     uint32_t file_count;
     uint32_t generations; /* of them */
@@ -32,7 +32,7 @@ void mw_compact_abandon(mw_compact *compact);
 
 /* All of it, asking `interrupted` (may be NULL) between slices. Takes merge_mutex. */
 typedef bool (*mw_interrupted)(void *arg);
-mw_rc mw_compact_run(mw_store *store, uint32_t max_generations, mw_interrupted interrupted, void *arg,
-                     uint32_t *folded, mw_err *err) MW_MUST_USE;
+mw_rc mw_compact_run(mw_store *store, uint32_t max_generations, mw_interrupted interrupted,
+                     void *arg, uint32_t *folded, mw_err *err) MW_MUST_USE;
 
 #endif

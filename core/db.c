@@ -151,8 +151,8 @@ static mw_rc open_store(mw_store *store, const mw_store_id *expected, mw_err *er
     if (rc == MW_OK) rc = load_store(store->env, store->dir, store->path, expected, &manifest, err);
     mw_manifest_unref(manifest);
     manifest = NULL;
-    /* Only now the lock: a folder that is no store gets no file from us. Another process may have moved
-    ** on meanwhile, so the manifest is read again. */
+    /* Only now the lock: a folder that is no store gets no file from us. Another process may have
+    ** moved on meanwhile, so the manifest is read again. */
     if (rc == MW_OK) rc = take_lock(store, err);
     if (rc == MW_OK) rc = load_store(store->env, store->dir, store->path, expected, &manifest, err);
     if (rc == MW_OK) {
@@ -311,7 +311,8 @@ mw_rc mw_db_stats(mw_db *db, void (*each)(void *arg, const char *name, const mw_
     return mw_report_stats(store_of(db), each, arg, err);
 }
 
-mw_rc mw_db_files(mw_db *db, void (*each)(void *arg, const mw_file_info *file), void *arg, mw_err *err)
+mw_rc mw_db_files(mw_db *db, void (*each)(void *arg, const mw_file_info *file), void *arg,
+                  mw_err *err)
 {
     return mw_report_files(store_of(db), each, arg, err);
 }

@@ -1,7 +1,7 @@
 /* db.h: the whole contract of the engine.
 **
-** A store is the directory that holds one table. Open it once per process; any number of threads may
-** use the mw_db at the same time. One transaction or cursor belongs to one thread at a time.
+** A store is the directory that holds one table. Open it once per process; any number of threads
+** may use the mw_db at the same time. One transaction or cursor belongs to one thread at a time.
 **
 ** What a caller can rely on (core/README.md has the invariants in full):
 **   - mw_txn_prepare returns MW_OK only after a sync that covered this very transaction's entry.
@@ -10,7 +10,8 @@
 **   - mw_snapshot_count is the exact number of live ids of that snapshot, in constant time.
 **   - Damage is MW_CORRUPT with file and offset, never a wrong answer.
 **
-** Errors: every function may return MW_NOMEM and MW_IO; others are named below. Words are in err. */
+** Errors: every function may return MW_NOMEM and MW_IO; others are named below. Words are in
+** err. */
 #ifndef MW_DB_H
 #define MW_DB_H
 
@@ -34,9 +35,9 @@ typedef struct mw_options {
     int compression;            /* zstd level, 0 = none                                     */
     bool background;            /* own thread for flush and merge; else inline, on demand   */
     mw_durability durability;
-    uint32_t group_rows;        /* rows of a table file's group; 0 = default                */
-    uint32_t page_bytes;        /* of a page before compression; 0 = default                */
-    bool shared;                /* take no lock of the folder (engine tests with two writers) */
+    uint32_t group_rows; /* rows of a table file's group; 0 = default                */
+    uint32_t page_bytes; /* of a page before compression; 0 = default                */
+    bool shared;         /* take no lock of the folder (engine tests with two writers) */
 } mw_options;
 
 mw_options mw_options_default(void);
@@ -55,8 +56,9 @@ mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
                  const mw_store_id *store, mw_db **db, mw_err *err) MW_MUST_USE;
 
 /* Ends background work, resolves what is open (MW_CLOSED), writes and syncs what is left, frees the
-** db in any case. Reports the first failure, also one that a background step had parked. Requires that
-** no cursor, snapshot or transaction of it is in use, but for threads that wait inside a commit. */
+** db in any case. Reports the first failure, also one that a background step had parked. Requires
+** that no cursor, snapshot or transaction of it is in use, but for threads that wait inside a
+** commit. */
 mw_rc mw_db_close(mw_db *db, mw_err *err) MW_MUST_USE;
 
 /* Stops at once, writing nothing: what a kill would leave. For tests and forked children. */
@@ -69,7 +71,7 @@ mw_rc mw_db_remove(const mw_env *env, const char *path, mw_err *err) MW_MUST_USE
 mw_rc mw_db_describe(const mw_env *env, const char *path, mw_store_id *store, mw_key_kind *key,
                      uint32_t *column_count, char **declaration, mw_err *err) MW_MUST_USE;
 
-const mw_schema *mw_db_schema(const mw_db *db);      /* borrowed while open */
+const mw_schema *mw_db_schema(const mw_db *db); /* borrowed while open */
 const mw_store_id *mw_db_store(const mw_db *db);
 const char *mw_db_path(const mw_db *db);
 mw_options mw_db_options(mw_db *db);
@@ -104,35 +106,35 @@ typedef enum mw_txn_kind {
 
 /* Writes the transaction as one log entry and waits for that entry's own completion. MW_OK: it is
 ** durable. MW_FENCED: definitely not applied. MW_PERSISTENCE: outcome unknown until reopened.
-** MW_TOOBIG: above 1 GB. After a failure only rollback is legal. Without changes it writes nothing, but
-** waits as mw_txn_settle does. */
+** MW_TOOBIG: above 1 GB. After a failure only rollback is legal. Without changes it writes nothing,
+** but waits as mw_txn_settle does. */
 mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err) MW_MUST_USE;
 
 /* Takes a prepare back, so that the transaction goes on (a host that said BUSY after it). Full: an
-** abort record, synced. Light: a compensating entry; the transaction is doomed afterwards, every later
-** call but rollback answers MW_BUSY. */
+** abort record, synced. Light: a compensating entry; the transaction is doomed afterwards, every
+** later call but rollback answers MW_BUSY. */
 mw_rc mw_txn_unprepare(mw_txn *txn, mw_err *err) MW_MUST_USE;
 
 /* Requires a successful prepare: publishes (full), gives the turn up, frees txn in any case. */
 mw_rc mw_txn_commit(mw_txn *txn, mw_err *err) MW_MUST_USE;
 
-/* Undoes everything, a successful prepare included, gives the turn up, frees txn in any case. A failure
-** means that the outcome of a prepared entry is unknown until the store is reopened; the writer has
-** stopped. */
+/* Undoes everything, a successful prepare included, gives the turn up, frees txn in any case. A
+** failure means that the outcome of a prepared entry is unknown until the store is reopened; the
+** writer has stopped. */
 mw_rc mw_txn_rollback(mw_txn *txn, mw_err *err) MW_MUST_USE;
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* One moment of the store. txn NULL: the newest published state. Else the newest state, queued entries
-** included, with the transaction's changes up to now; the transaction may go on and even end while the
-** snapshot lives. */
+/* One moment of the store. txn NULL: the newest published state. Else the newest state, queued
+** entries included, with the transaction's changes up to now; the transaction may go on and even
+** end while the snapshot lives. */
 mw_rc mw_snapshot_take(mw_db *db, mw_txn *txn, mw_snapshot **snapshot, mw_err *err) MW_MUST_USE;
 mw_snapshot *mw_snapshot_ref(mw_snapshot *snapshot);
 void mw_snapshot_release(mw_snapshot *snapshot); /* takes NULL */
 int64_t mw_snapshot_count(const mw_snapshot *snapshot);
 
-/* A cursor over a snapshot (which it holds). It stands nowhere at first. Direction as in iter.h: after
-** first, seek and find only next; after last and seek_back only prev. */
+/* A cursor over a snapshot (which it holds). It stands nowhere at first. Direction as in iter.h:
+** after first, seek and find only next; after last and seek_back only prev. */
 mw_rc mw_cursor_open(mw_snapshot *snapshot, mw_cursor **cursor, mw_err *err) MW_MUST_USE;
 void mw_cursor_close(mw_cursor *cursor); /* takes NULL */
 /* To that very id; mw_cursor_valid tells whether it lives. The fast way for one id. */
@@ -154,18 +156,19 @@ mw_rc mw_cursor_column(mw_cursor *cursor, uint32_t index, mw_value *value, mw_er
 ** newest generation's number, 0 when there was nothing to flush. */
 mw_rc mw_db_flush(mw_db *db, uint64_t wait_ms, uint64_t *generation, mw_err *err) MW_MUST_USE;
 
-/* Folds up to max_generations (0: all that are listed now), oldest first, and the base into a new base.
-** *folded: how many. interrupted (may be NULL) is asked between slices: true gives the work up
-** (MW_INTERRUPTED), nothing is lost. */
+/* Folds up to max_generations (0: all that are listed now), oldest first, and the base into a new
+** base. *folded: how many. interrupted (may be NULL) is asked between slices: true gives the work
+** up (MW_INTERRUPTED), nothing is lost. */
 mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void *arg), void *arg,
                   uint32_t *folded, mw_err *err) MW_MUST_USE;
 
-/* Reads every byte, proves every rule of the format and recounts. each gets one line per fault (borrowed);
-** *faults: how many. An MW_CORRUPT inside is a fault, not a failure of the call. */
+/* Reads every byte, proves every rule of the format and recounts. each gets one line per fault
+** (borrowed); *faults: how many. An MW_CORRUPT inside is a fault, not a failure of the call. */
 mw_rc mw_db_check(mw_db *db, void (*each)(void *arg, const char *line), void *arg, uint32_t *faults,
                   mw_err *err) MW_MUST_USE;
 
-/* Calls each(name, value) for every figure of memwal_stats, in a fixed order. Values are borrowed. */
+/* Calls each(name, value) for every figure of memwal_stats, in a fixed order. Values are
+** borrowed. */
 mw_rc mw_db_stats(mw_db *db, void (*each)(void *arg, const char *name, const mw_value *value),
                   void *arg, mw_err *err) MW_MUST_USE;
 
@@ -184,7 +187,8 @@ typedef struct mw_file_info {
 mw_rc mw_db_files(mw_db *db, void (*each)(void *arg, const mw_file_info *file), void *arg,
                   mw_err *err) MW_MUST_USE;
 
-/* Versions of the file format and of the libraries inside (xxhash: major * 10000 + minor * 100 + release). */
+/* Versions of the file format and of the libraries inside (xxhash: major * 10000 + minor * 100 +
+** release). */
 uint32_t mw_db_format_version(void);
 unsigned mw_db_xxhash_version(void);
 const char *mw_db_zstd_version(void);

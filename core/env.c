@@ -1,9 +1,9 @@
 /* env.c: what the engine calls of the world: short transfers finished, failures put into words.
 **
-** mw_env_publish: content goes into a file "tmp-<random>", is synced, and only then gets its name
-** by link(2), which refuses a name that is taken. So whoever sees the name sees the whole content,
-** and of two who want the same name one wins. One directory sync, after the temporary name is gone
-** again, makes both changes durable.
+** mw_env_publish: content goes into a file "tmp-<name>-<random>", is synced, and only then gets its
+** name by link(2), which refuses a name that is taken. So whoever sees the name sees the whole
+** content, and of two who want the same name one wins. One directory sync, after the temporary name
+** is gone again, makes both changes durable.
 **
 ** A crash before the link leaves at most a "tmp-" file; between link and sync the name is there or
 ** not, but never with other content. A failed directory sync leaves the outcome open in the same
@@ -12,12 +12,13 @@
 ** file. */
 #include "env.h"
 
+#include "coding.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    TMP_NAME_BYTES = 24, /* "tmp-" + 16 digits + the end */
     TMP_TRIES = 4,       /* taken names in a row that 64 random bits do not explain */
 };
 
@@ -96,14 +97,14 @@ static int open_patiently(const mw_env *env, int dir, const char *name, mw_open 
 
 /* Creates a file under a fresh temporary name. MW_EXISTS never comes out of here: a caller would
 ** take it for the answer about the final name. */
-static mw_rc create_tmp(const mw_env *env, int dir, char name[TMP_NAME_BYTES], int *file,
-                        mw_err *err)
+static mw_rc create_tmp(const mw_env *env, int dir, const char *target,
+                        char name[MW_ENV_NAME_BYTES], int *file, mw_err *err)
 {
     for (int i = 0; i < TMP_TRIES; i++) {
         uint64_t number = 0;
         int sys = env->random(env->ctx, &number, sizeof number);
         if (sys) return mw_fail_sys(err, sys, "random", "temporary name");
-        snprintf(name, TMP_NAME_BYTES, "tmp-%016llx", (unsigned long long)number);
+        snprintf(name, MW_ENV_NAME_BYTES, "tmp-%s-%016llx", target, (unsigned long long)number);
         sys = open_patiently(env, dir, name, MW_OPEN_CREATE, file);
         if (sys == 0) return MW_OK;
         if (sys != EEXIST) return mw_fail_sys(err, sys, "create", name);
@@ -129,9 +130,10 @@ static mw_rc fill_tmp(const mw_env *env, int file, const char *name, mw_slice co
 
 mw_rc mw_env_publish(const mw_env *env, int dir, const char *name, mw_slice content, mw_err *err)
 {
-    char tmp[TMP_NAME_BYTES];
+    char tmp[MW_ENV_NAME_BYTES];
     int file = -1;
-    mw_rc rc = create_tmp(env, dir, tmp, &file, err);
+    assert(strlen(name) + sizeof "tmp--" + MW_HEX_DIGITS <= sizeof tmp);
+    mw_rc rc = create_tmp(env, dir, name, tmp, &file, err);
     if (rc != MW_OK) return rc;
     rc = fill_tmp(env, file, tmp, content, err);
     if (rc == MW_OK) {
@@ -148,6 +150,19 @@ mw_rc mw_env_publish(const mw_env *env, int dir, const char *name, mw_slice cont
     if (rc != MW_OK) return rc;
     int sys = env->dir_sync(env->ctx, dir);
     return sys ? mw_fail_sys(err, sys, "directory sync", name) : MW_OK;
+}
+
+bool mw_env_parse_tmp(const char *name, char target[MW_ENV_NAME_BYTES])
+{
+    size_t size = strlen(name);
+    size_t around = sizeof "tmp--" - 1 + MW_HEX_DIGITS;
+    uint64_t number;
+    if (size <= around || size >= MW_ENV_NAME_BYTES || memcmp(name, "tmp-", 4) != 0) return false;
+    const char *digits = name + size - MW_HEX_DIGITS;
+    if (digits[-1] != '-' || !mw_get_hex(digits, &number)) return false;
+    memcpy(target, name + 4, size - around);
+    target[size - around] = 0;
+    return true;
 }
 
 mw_rc mw_env_read_file(const mw_env *env, int dir, const char *name, uint64_t limit_bytes,

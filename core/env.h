@@ -5,8 +5,8 @@
 ** tests/support/sim.c is one that loses what was not synced.
 **
 ** Functions that can fail return 0 or an errno value. They may do what system calls do: read or
-** write less than asked, or return EINTR. The mw_env_* helpers below are what the engine calls; they
-** finish short transfers and put the failure into words.
+** write less than asked, or return EINTR. The mw_env_* helpers below are what the engine calls;
+** they finish short transfers and put the failure into words.
 **
 ** Names are plain file names inside an open directory; no name holds a '/'. */
 #ifndef MW_ENV_H
@@ -76,8 +76,8 @@ typedef struct mw_env {
     void (*mutex_unlock)(void *ctx, mw_mutex *mutex);
     int (*cond_create)(void *ctx, mw_cond **cond);
     void (*cond_destroy)(void *ctx, mw_cond *cond);
-    /* Waits until signalled or until now_ns() passes deadline_ns (UINT64_MAX: no deadline); may wake
-    ** for nothing. Returns false when the deadline has passed. */
+    /* Waits until signalled or until now_ns() passes deadline_ns (UINT64_MAX: no deadline); may
+    ** wake for nothing. Returns false when the deadline has passed. */
     bool (*cond_wait)(void *ctx, mw_cond *cond, mw_mutex *mutex, uint64_t deadline_ns);
     void (*cond_signal)(void *ctx, mw_cond *cond);
     void (*cond_broadcast)(void *ctx, mw_cond *cond);
@@ -106,9 +106,13 @@ mw_rc mw_env_write(const mw_env *env, int file, const char *name, const void *fr
 /* Creates the immutable file `name` with this content, atomically and exclusively: either the whole
 ** content stands durably under that name afterwards, or nothing does. MW_EXISTS when the name is
 ** taken (err is then left alone). This is the seam for stores elsewhere (conditional PUT).
-** A crash may leave a file whose name begins with "tmp-". */
+** A crash may leave a file "tmp-<name>-<random>". */
 mw_rc mw_env_publish(const mw_env *env, int dir, const char *name, mw_slice content,
                      mw_err *err) MW_MUST_USE;
+
+/* Is this a temporary file of mw_env_publish? target: the name that it was to get. */
+enum { MW_ENV_NAME_BYTES = 64 };
+bool mw_env_parse_tmp(const char *name, char target[MW_ENV_NAME_BYTES]);
 
 /* Reads a whole file of at most limit_bytes into fresh memory (*content: the caller's, mw_free).
 ** MW_MISSING when there is no such file; corrupt when it is longer than the limit. */

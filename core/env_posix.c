@@ -200,9 +200,9 @@ static int file_sync(void *ctx, int file)
 }
 
 /* Zeros behind the end take the room as surely as fallocate does, and better for what follows: into
-** blocks that have been written a sync puts the data and nothing else, while reserved ones make it change
-** the file system's own records each time (a durable write of 200 bytes: a fifth quicker). Large
-** pieces are reserved all the same: writing them twice would cost more than it saves. */
+** blocks that have been written a sync puts the data and nothing else, while reserved ones make it
+** change the file system's own records each time (a durable write of 200 bytes: a fifth quicker).
+** Large pieces are reserved all the same: writing them twice would cost more than it saves. */
 static int append_zeros(int file, uint64_t end)
 {
     static const uint8_t zeros[ZEROS_BYTES];

@@ -4,29 +4,31 @@
 **     manifest 8: epoch 3 sealed from 1, epoch 4 claimed          <- claim
 **     manifest 9: epoch 3 sealed from 1, epoch 4 sealed from 41   <- seal: 3 wrote 1 .. 40
 **
-** Claim. The next manifest number, created exclusively, names a higher epoch. From now on the older writer's
-** fence check fails. Manifests are removed from below, so a number may be free because it is long gone:
-** after creating, the claimer looks at the newest one again; if its own number lies below the
-** boundary there, it has won nothing and tries again. It deletes nothing.
+** Claim. The next manifest number, created exclusively, names a higher epoch. From now on the older
+** writer's fence check fails. Manifests are removed from below, so a number may be free because it
+** is long gone: after creating, the claimer looks at the newest one again; if its own number lies
+** below the boundary there, it has won nothing and tries again. It deletes nothing.
 **
 ** Replay. Everything that the older epochs have on disk is applied. What lies above the last
-** durable-through may live in the page cache only (a process died between write and sync): those entries are
-** copied into the new epoch's first segment, which is synced, and from the first copied position on the
-** older bytes are never looked at again.
+** durable-through may live in the page cache only (a process died between write and sync): those
+** entries are copied into the new epoch's first segment, which is synced, and from the first copied
+** position on the older bytes are never looked at again.
 **
-** Seal. The manifest after that says where the new epoch starts. A record of the old epoch counts only below
-** that start; so an entry that the old writer finished in time is heritage, and one that came too late
-** never existed. Both know which: the old writer reads the same manifest.
+** Seal. The manifest after that says where the new epoch starts. A record of the old epoch counts
+** only below that start; so an entry that the old writer finished in time is heritage, and one that
+** came too late never existed. Both know which: the old writer reads the same manifest.
 **
-** Why it stays right (I8): the old writer syncs first and looks for a claim afterwards; the claimer claims
-** first and reads the log afterwards. So either the claimer sees the entry, or the writer sees the claim.
+** Why it stays right (I8): the old writer syncs first and looks for a claim afterwards; the claimer
+** claims first and reads the log afterwards. So either the claimer sees the entry, or the writer
+** sees the claim.
 **
-** A claim without a seal (its maker died) is void as soon as the next one is made; its epoch number is
-** never used again, so its segment counts for nothing. An old writer that would have to wait for a seal
-** for too long claims and seals itself: the answer to "did my commit happen" is always definite.
+** A claim without a seal (its maker died) is void as soon as the next one is made; its epoch number
+** is never used again, so its segment counts for nothing. An old writer that would have to wait for
+** a seal for too long claims and seals itself: the answer to "did my commit happen" is always
+** definite.
 **
-** At a crash at any point the newest manifest decides: before the seal the old history holds, after it the
-** new one; the copies are durable before the seal names them. */
+** At a crash at any point the newest manifest decides: before the seal the old history holds, after
+** it the new one; the copies are durable before the seal names them. */
 #include "epoch.h"
 
 #include "commit.h"
@@ -36,7 +38,8 @@
 
 enum {
     CLAIM_TRIES = 20,
-    SEAL_WAIT_MS = 1000, /* how long a writer waits for a peer's seal before it overtakes the claim */
+    SEAL_WAIT_MS =
+        1000, /* how long a writer waits for a peer's seal before it overtakes the claim */
     SEAL_POLL_MS = 2,
 };
 
@@ -51,8 +54,8 @@ static mw_rc load_newest(mw_store *store, mw_manifest **manifest, mw_err *err)
 
 /* ---- claim ----------------------------------------------------------------------------------- */
 
-/* Publishes "claimed" as the successor of `newest`. MW_EXISTS: somebody was quicker, or the number had been
-** used before. */
+/* Publishes "claimed" as the successor of `newest`. MW_EXISTS: somebody was quicker, or the number
+** had been used before. */
 static mw_rc try_claim(mw_store *store, const mw_manifest *newest, mw_manifest **claim, mw_err *err)
 {
     mw_manifest *next = NULL;
@@ -92,7 +95,8 @@ static mw_rc claim_epoch(mw_store *store, mw_manifest **claim, mw_err *err)
 
 /* ---- seal ------------------------------------------------------------------------------------ */
 
-/* The sealed successor of a claim. Epochs whose part of the log lies below the cursor are dropped. */
+/* The sealed successor of a claim. Epochs whose part of the log lies below the cursor are
+** dropped. */
 static mw_rc publish_seal(mw_store *store, const mw_manifest *claim, uint64_t start,
                           uint64_t copied_from, mw_manifest **seal, mw_err *err)
 {
@@ -102,7 +106,8 @@ static mw_rc publish_seal(mw_store *store, const mw_manifest *claim, uint64_t st
     mw_manifest_epoch *own = &next->epochs[next->epoch_count - 1];
     *own = (mw_manifest_epoch){own->epoch, true, start, copied_from};
     uint32_t first = 0;
-    while (first + 1 < next->epoch_count && next->epochs[first + 1].copied_from <= next->cursor + 1) {
+    while (first + 1 < next->epoch_count &&
+           next->epochs[first + 1].copied_from <= next->cursor + 1) {
         first++;
     }
     next->epoch_count -= first;
@@ -130,7 +135,21 @@ static mw_rc copy_tail(mw_log_segment *segment, const mw_replay *replay, mw_err 
     return mw_log_segment_sync(segment, err);
 }
 
-/* The first segment of the new epoch: it goes on with the newest generation, and holds the copies. */
+/* A segment holds entries of one generation. Copies from before the newest one are the end of the
+** generation before it (recover.c: what lies in later segments proves earlier ones durable), and a
+** freeze came no further than its empty segment: it is undone. */
+static void undo_empty_freeze(mw_replay *replay)
+{
+    mw_generation *newest = replay->generations[replay->generation_count - 1];
+    uint64_t copied = replay->tail.first_position;
+    if (!copied || copied >= newest->first_position) return;
+    assert(newest->first_position > replay->end.position && replay->generation_count > 1);
+    mw_generation_unref(newest);
+    replay->generation_count--;
+}
+
+/* The first segment of the new epoch: it goes on with the newest generation, and holds the
+** copies. */
 static mw_rc create_first_segment(mw_store *store, const mw_replay *replay, uint64_t epoch,
                                   mw_log_segment **segment, mw_err *err)
 {
@@ -159,8 +178,8 @@ static mw_rc create_first_segment(mw_store *store, const mw_replay *replay, uint
 /* ---- taking over ----------------------------------------------------------------------------- */
 
 /* Makes a replay the store's state. The active generation owns the segment from now on. */
-static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest, mw_log_segment *segment,
-                   mw_err *err)
+static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest,
+                   mw_log_segment *segment, mw_err *err)
 {
     uint32_t count = replay->generation_count;
     mw_generation **generations = replay->generations; /* oldest first */
@@ -169,8 +188,8 @@ static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest, mw
         generations[i] = generations[count - 1 - i];
         generations[count - 1 - i] = swapped;
     }
-    mw_version_parts parts = {store->env, store->dir, store->cache, manifest, generations, count,
-                              store->version};
+    mw_version_parts parts = {store->env,  store->dir, store->cache,  manifest,
+                              generations, count,      store->version};
     mw_version *version;
     mw_rc rc = mw_version_create(&parts, &version, err);
     if (rc != MW_OK) return rc;
@@ -197,7 +216,10 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, mw_err *err)
     mw_manifest *seal = NULL;
     uint64_t epoch = mw_manifest_epoch_claimed(claim);
     mw_rc rc = mw_recover_replay(store, claim, &replay, err);
-    if (rc == MW_OK) rc = create_first_segment(store, &replay, epoch, &segment, err);
+    if (rc == MW_OK) {
+        undo_empty_freeze(&replay);
+        rc = create_first_segment(store, &replay, epoch, &segment, err);
+    }
     if (rc == MW_OK) {
         uint64_t start = replay.end.position + 1;
         uint64_t copied = replay.tail.first_position;
@@ -236,8 +258,9 @@ mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err)
     const mw_manifest_epoch *sealed = mw_manifest_sealed(replayed->manifest);
     mw_log_segment *segment = NULL;
     if (sealed) {
-        mw_rc rc = mw_log_segment_resume(store->env, store->dir, &replayed->last_header,
-                                         replayed->last_offset, replayed->last_chain, &segment, err);
+        mw_rc rc =
+            mw_log_segment_resume(store->env, store->dir, &replayed->last_header,
+                                  replayed->last_offset, replayed->last_chain, &segment, err);
         if (rc != MW_OK) return rc;
     }
     mw_replay replay = *replayed;
@@ -262,8 +285,8 @@ mw_rc mw_epoch_own(mw_store *store, mw_err *err)
 
 /* ---- fence ----------------------------------------------------------------------------------- */
 
-/* Is there a manifest that we do not know? Absence of the next number proves something only if ours is
-** seen to exist afterwards; else it may be free because both are long gone. */
+/* Is there a manifest that we do not know? Absence of the next number proves something only if ours
+** is seen to exist afterwards; else it may be free because both are long gone. */
 static mw_rc something_newer(mw_store *store, uint64_t number, bool *yes, mw_err *err)
 {
     char name[MW_MANIFEST_NAME_BYTES];
@@ -299,7 +322,8 @@ static mw_rc overtake(mw_store *store, const mw_manifest *newest, uint64_t last_
     };
     mw_version_unref(version);
     rc = mw_log_segment_create(store->env, store->dir, &header, &segment, err);
-    if (rc == MW_OK) rc = publish_seal(store, claim, last_position + 1, last_position + 1, &seal, err);
+    if (rc == MW_OK)
+        rc = publish_seal(store, claim, last_position + 1, last_position + 1, &seal, err);
     mw_log_segment_close(segment);
     mw_manifest_unref(seal);
     mw_manifest_unref(claim);
@@ -327,8 +351,8 @@ static mw_rc judge(mw_store *store, const mw_manifest *newest, uint64_t *fence, 
         if (epoch->epoch <= store->epoch || !epoch->sealed) continue;
         *fence = epoch->start;
         return mw_fail(err, MW_FENCED,
-                       "writer fenced: a peer claimed epoch %" PRIu64 ", ours was %" PRIu64, claimed,
-                       store->epoch);
+                       "writer fenced: a peer claimed epoch %" PRIu64 ", ours was %" PRIu64,
+                       claimed, store->epoch);
     }
     *definite = false;
     return MW_OK;

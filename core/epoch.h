@@ -5,20 +5,23 @@
 #include "recover.h"
 #include "store.h"
 
-/* Claims the next epoch, replays the log of the older ones to its end, seals, and makes the result the
-** store's state: afterwards the store is owned. Requires the turn (or that nobody else has the store
-** yet). MW_FENCED: a peer claimed a still higher epoch meanwhile, again and again. */
+/* Claims the next epoch, replays the log of the older ones to its end, seals, and makes the result
+** the store's state: afterwards the store is owned. Requires the turn (or that nobody else has the
+** store yet). MW_FENCED: a peer claimed a still higher epoch meanwhile, again and again. */
 mw_rc mw_epoch_takeover(mw_store *store, mw_err *err) MW_MUST_USE;
 
-/* Goes on as the owner of the epoch that was closed cleanly, behind the end that `replayed` found. */
+/* Goes on as the owner of the epoch that was closed cleanly, behind the end that `replayed`
+** found. */
 mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err) MW_MUST_USE;
 
-/* Makes the store the owner of its epoch if it is not yet: before its first write. Requires the turn. */
+/* Makes the store the owner of its epoch if it is not yet: before its first write. Requires the
+** turn. */
 mw_rc mw_epoch_own(mw_store *store, mw_err *err) MW_MUST_USE;
 
-/* After a sync: may entries up to last_position be acknowledged? Looks into the file system. MW_OK: all.
-** MW_FENCED: a peer owns the store; those below *fence are its heritage and count, the others never
-** will. A claim that stays unsealed past a deadline is overtaken, so that the answer is always definite. */
+/* After a sync: may entries up to last_position be acknowledged? Looks into the file system. MW_OK:
+** all. MW_FENCED: a peer owns the store; those below *fence are its heritage and count, the others
+** never will. A claim that stays unsealed past a deadline is overtaken, so that the answer is
+** always definite. */
 mw_rc mw_epoch_fence(mw_store *store, uint64_t last_position, uint64_t *fence,
                      mw_err *err) MW_MUST_USE;
 

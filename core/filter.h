@@ -2,8 +2,8 @@
 **
 ** A blocked Bloom filter: all bits of an id lie in one block of 64 bytes, so a question costs one
 ** cache line. F. Putze, P. Sanders, J. Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
-** WEA 2007; one bit in each of the block's 8 words, chosen by multiplication with odd constants, as in
-** the split block filter of Apache Parquet. About 1 % of absent ids pass. */
+** WEA 2007; one bit in each of the block's 8 words, chosen by multiplication with odd constants,
+** as in the split block filter of Apache Parquet. About 1 % of absent ids pass. */
 #ifndef MW_FILTER_H
 #define MW_FILTER_H
 

@@ -4,18 +4,19 @@
 **     generation       6 |        7        | 8 (active)
 **     segments     wal-6 |      wal-7      | wal-8
 **
-** A freeze is an exact cut: it is done by the holder of the turn, at the last queued position. The new
-** segment's header carries the first position of the new generation and is durable before the turn is
-** given up; so the same cut is found by a replay.
+** A freeze is an exact cut: it is done by the holder of the turn, at the last queued position. The
+** new segment's header carries the first position of the new generation and is durable before the
+** turn is given up; so the same cut is found by a replay.
 **
 ** A flush writes one frozen generation, all of which is published, into one table file: the newest
-** version of each id. Then one manifest version adds the file, moves the cursor to the generation's last
-** position and takes over the count there. It is valid only if the predecessor's cursor + 1 is the
-** generation's first position; so generations are listed in order, and one that failed holds back all
-** later ones (I4). Segments and memtable go after that.
+** version of each id. Then one manifest version adds the file, moves the cursor to the generation's
+** last position and takes over the count there. It is valid only if the predecessor's cursor + 1 is
+** the generation's first position; so generations are listed in order, and one that failed holds
+** back all later ones (I4). Segments and memtable go after that.
 **
-** A crash before the manifest leaves a table file that nothing lists (swept later) and the log as it was;
-** after it, segments that lie below the cursor (swept later). Never both, never neither (I5). */
+** A crash before the manifest leaves a table file that nothing lists (swept later) and the log as
+** it was; after it, segments that lie below the cursor (swept later). Never both, never neither
+** (I5). */
 #include "flush.h"
 
 #include "commit.h"
@@ -24,8 +25,9 @@
 #include <inttypes.h>
 
 enum {
-    FROZEN_MAX = 2,   /* frozen memtables before writers wait */
-    RETRY_MS = 200,   /* between looks at a flush that does not get on */
+    FROZEN_MAX = 2, /* frozen memtables before writers wait */
+    RETRY_MS = 200, /* between looks at a flush that does not get on */
+    ROOM_WAIT_MS = 60000,
 };
 
 /* ---- freeze ---------------------------------------------------------------------------------- */
@@ -77,7 +79,8 @@ mw_rc mw_flush_freeze(mw_store *store, uint64_t *number, mw_err *err)
 mw_rc mw_flush_freeze_if_full(mw_store *store, bool *frozen, mw_err *err)
 {
     mw_version *version = mw_store_version(store);
-    bool full = mw_memtable_bytes(version->generations[0]->memtable) >= store->options.memtable_bytes;
+    bool full =
+        mw_memtable_bytes(version->generations[0]->memtable) >= store->options.memtable_bytes;
     mw_version_unref(version);
     uint64_t number = 0;
     mw_rc rc = full ? mw_flush_freeze(store, &number, err) : MW_OK;
@@ -87,8 +90,8 @@ mw_rc mw_flush_freeze_if_full(mw_store *store, bool *frozen, mw_err *err)
 
 /* ---- flush ----------------------------------------------------------------------------------- */
 
-static mw_rc write_versions(mw_store *store, const mw_generation *generation, mw_table_writer *writer,
-                            mw_err *err)
+static mw_rc write_versions(mw_store *store, const mw_generation *generation,
+                            mw_table_writer *writer, mw_err *err)
 {
     mw_iter *iter;
     mw_rc rc = mw_memtable_iter(generation->memtable, generation->sequence_last,
@@ -128,17 +131,19 @@ static mw_rc write_table(mw_store *store, const mw_generation *generation, const
     return rc;
 }
 
-/* One manifest version: the file is listed, the cursor and the count move. Requires manifest_mutex. */
-static mw_rc list_table(mw_store *store, const mw_generation *generation, const mw_manifest_file *file,
-                        mw_err *err)
+/* One manifest version: the file is listed, the cursor and the count move. Requires
+** manifest_mutex. */
+static mw_rc list_table(mw_store *store, const mw_generation *generation,
+                        const mw_manifest_file *file, mw_err *err)
 {
     mw_version *version = mw_store_version(store);
     mw_manifest *next = NULL;
     mw_rc rc = mw_manifest_copy(version->manifest, &next, err);
     if (rc == MW_OK && next->cursor + 1 != generation->first_position) {
-        rc = mw_fail(err, MW_MISUSE,
-                     "generation %" PRIu64 " starts at position %" PRIu64 ", the cursor is %" PRIu64,
-                     generation->number, generation->first_position, next->cursor);
+        rc =
+            mw_fail(err, MW_MISUSE,
+                    "generation %" PRIu64 " starts at position %" PRIu64 ", the cursor is %" PRIu64,
+                    generation->number, generation->first_position, next->cursor);
     }
     if (rc == MW_OK) {
         next->cursor = generation->last_position;
@@ -190,7 +195,8 @@ static mw_rc flush_generation(mw_store *store, const mw_generation *generation, 
         store->figures.flushes++;
         mw_store_unlock(store);
     } else if (any && rc != MW_PERSISTENCE) {
-        mw_store_remove_table(store, &file); /* after a persistence failure the manifest may stand and list it */
+        mw_store_remove_table(
+            store, &file); /* after a persistence failure the manifest may stand and list it */
     }
     return rc;
 }
@@ -239,18 +245,16 @@ mw_rc mw_flush_run(mw_store *store, uint64_t through, uint64_t deadline_ns, mw_e
 
 /* ---- holding writers back -------------------------------------------------------------------- */
 
-static uint32_t frozen_count(const mw_store *store)
-{
-    return store->version->generation_count - 1;
-}
+static uint32_t frozen_count(const mw_store *store) { return store->version->generation_count - 1; }
 
 bool mw_flush_due(const mw_store *store) { return frozen_count(store) > 0; }
 
 /* Waits for the background thread; what it could not do is the reason in the end. */
-static mw_rc wait_for_room(mw_store *store, uint64_t deadline_ns, mw_err *err)
+static mw_rc wait_for_room(mw_store *store, mw_err *err)
 {
     const mw_env *env = store->env;
     uint64_t began = env->now_ns(env->ctx);
+    uint64_t deadline_ns = mw_store_deadline(store, ROOM_WAIT_MS);
     mw_rc rc = MW_OK;
     mw_store_lock(store);
     while (rc == MW_OK && frozen_count(store) > FROZEN_MAX) {
@@ -269,16 +273,16 @@ static mw_rc wait_for_room(mw_store *store, uint64_t deadline_ns, mw_err *err)
     return rc;
 }
 
-mw_rc mw_flush_make_room(mw_store *store, uint64_t deadline_ns, mw_err *err)
+mw_rc mw_flush_make_room(mw_store *store, mw_err *err)
 {
     mw_store_lock(store);
     uint32_t frozen = frozen_count(store);
     bool background = store->thread != NULL;
     mw_store_unlock(store);
     if (frozen == 0) return MW_OK;
-    if (background) return frozen > FROZEN_MAX ? wait_for_room(store, deadline_ns, err) : MW_OK;
+    if (background) return frozen > FROZEN_MAX ? wait_for_room(store, err) : MW_OK;
     mw_err cause = {0};
-    mw_rc rc = mw_flush_run(store, UINT64_MAX, deadline_ns, &cause);
+    mw_rc rc = mw_flush_run(store, UINT64_MAX, mw_store_deadline(store, ROOM_WAIT_MS), &cause);
     if (rc == MW_OK) return MW_OK;
     mw_store_park(store, &cause);
     return frozen > FROZEN_MAX ? mw_fail(err, rc, "%s", cause.text) : MW_OK;

@@ -20,7 +20,7 @@ enum { /* header: the first bytes of a table file */
     MW_TABLE_HEADER_CHECKSUM = 48, /* u64  of the bytes before it                */
     MW_TABLE_HEADER_BYTES = 56,
 };
-static_assert(MW_TABLE_HEADER_CHECKSUM + 8 == MW_TABLE_HEADER_BYTES, "the checksum ends the header");
+static_assert(MW_TABLE_HEADER_CHECKSUM + 8 == MW_TABLE_HEADER_BYTES, "the checksum is last");
 
 enum { /* footer: the last bytes of a table file */
     MW_TABLE_FOOTER_FILE_BYTES = 0,        /* u64  of the whole file, footer included    */

@@ -3,32 +3,34 @@
 ** A segment is a file that one epoch appends to:
 **
 **     [header 96] [record] [record] ... [zeros: allocated, not written yet]
-**     record = [checksum][previous][position][epoch][durable-through][bytes kind part 0][payload][pad]
+**     record = [checksum][previous][position][epoch][durable-through][size, kind, part][payload]
 **
 ** An entry (one commit) is a chain of records with the same position; the first carries the mark
 ** FIRST, the last the mark LAST.
 **
-** Validity rule. A record counts when its checksum, seeded with store, epoch and number of the segment,
-** is right *and* its `previous` is the checksum of the record before it (of the header, for the first
-** one) *and* its position follows. An entry counts when all records from FIRST to LAST do. So:
+** Validity rule. A record counts when its checksum, seeded with store, epoch and number of the
+** segment, is right *and* its `previous` is the checksum of the record before it (of the header,
+** for the first one) *and* its position follows. An entry counts when all records from FIRST to
+** LAST do. So:
 **   - a record of another file, or of an earlier life of the same bytes, never counts: other seed;
-**   - a record behind a lost one never counts, even when it is whole: its `previous` names the lost one;
+**   - a record behind a lost one never counts, even when it is whole: its `previous` names the lost
+**     one;
 **   - half an entry never counts.
 **
-** Where the log ends. Reading stops at the first thing that does not count. Whether that is a torn tail
-** (what a crash may leave: cut it) or damage (acknowledged bytes have changed: refuse) is not decided by
-** whether something parses behind it: a torn group may leave good records after a bad one. Each record
-** says which position its writer knew to be durable. A missing position at or below the durable-through of
-** any later record of the segment is damage; above all of them it is a torn tail. Since a segment is
-** synced to its end before a record goes into the next one, a record in a later segment proves the same
-** for everything before it.
+** Where the log ends. Reading stops at the first thing that does not count. Whether that is a torn
+** tail (what a crash may leave: cut it) or damage (acknowledged bytes have changed: refuse) is not
+** decided by whether something parses behind it: a torn group may leave good records after a bad
+** one. Each record says which position its writer knew to be durable. A missing position at or
+** below the durable-through of any later record of the segment is damage; above all of them it is a
+** torn tail. Since a segment is synced to its end before a record goes into the next one, a record
+** in a later segment proves the same for everything before it.
 **
-** A crash in the middle of a write leaves any subset of its sectors: the checksum finds that. A crash
-** in the middle of creating a segment leaves no name or half a header: no record can have been
-** acknowledged from it, and the reader says "not whole".
+** A crash in the middle of a write leaves any subset of its sectors: the checksum finds that. A
+** crash in the middle of creating a segment leaves no name or half a header: no record can have
+** been acknowledged from it, and the reader says "not whole".
 **
-** Why not cut the bad tail off and write over it: what was read back may live in the page cache only. The
-** successor writes into a segment of its own instead (epoch.c). */
+** Why not cut the bad tail off and write over it: what was read back may live in the page cache
+** only. The successor writes into a segment of its own instead (epoch.c). */
 #include "log.h"
 
 #include "hash.h"
@@ -68,7 +70,7 @@ enum {
     PART_LAST = 2,
 
     WINDOW_BYTES = 1 << 20,
-    GROW_BYTES = 256 << 10,      /* small entries: a step of room ahead  */
+    GROW_BYTES = 256 << 10,     /* small entries: a step of room ahead  */
     GROW_BYTES_LARGE = 4 << 20, /* for those that are a large part of it */
 };
 static_assert(HEADER_CHECKSUM + 8 == MW_LOG_HEADER_BYTES, "the checksum closes the header");
@@ -79,24 +81,10 @@ void mw_log_name(uint64_t epoch, uint64_t number, char name[MW_LOG_NAME_BYTES])
     snprintf(name, MW_LOG_NAME_BYTES, "wal-%016" PRIx64 "-%016" PRIx64, epoch, number);
 }
 
-static bool parse_hex16(const char *text, uint64_t *value)
-{
-    *value = 0;
-    for (int i = 0; i < 16; i++) {
-        char c = text[i];
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                                                : 16;
-        if (digit == 16) return false;
-        *value = (*value << 4) | digit;
-    }
-    return true;
-}
-
 bool mw_log_parse_name(const char *name, uint64_t *epoch, uint64_t *number)
 {
     return strlen(name) == 37 && memcmp(name, "wal-", 4) == 0 && name[20] == '-' &&
-           parse_hex16(name + 4, epoch) && parse_hex16(name + 21, number);
+           mw_get_hex(name + 4, epoch) && mw_get_hex(name + 21, number);
 }
 
 static uint64_t padded(uint64_t bytes) { return (bytes + 7) & ~(uint64_t)7; }
@@ -129,7 +117,8 @@ static void encode_header(const mw_log_header *header, uint8_t to[MW_LOG_HEADER_
 }
 
 /* Reads what a header says. The caller has seen that its checksum is right. */
-static mw_rc decode_header(const uint8_t *from, const char *name, mw_log_header *header, mw_err *err)
+static mw_rc decode_header(const uint8_t *from, const char *name, mw_log_header *header,
+                           mw_err *err)
 {
     uint32_t version = mw_get_u32(from + HEADER_VERSION);
     if (version != LOG_FORMAT_VERSION) {
@@ -139,12 +128,13 @@ static mw_rc decode_header(const uint8_t *from, const char *name, mw_log_header 
     header->generation = mw_get_u64(from + HEADER_GENERATION);
     header->first_position = mw_get_u64(from + HEADER_FIRST_POSITION);
     header->generation_start = mw_get_u64(from + HEADER_GENERATION_START);
-    MW_CHECK_DISK(header->generation > 0 && header->generation_start > 0 &&
-                      header->first_position >= header->generation_start,
-                  err, name, HEADER_GENERATION,
-                  "expected generation >= 1 that starts at or below the first position, found %" PRIu64
-                  " from %" PRIu64 " to %" PRIu64,
-                  header->generation, header->generation_start, header->first_position);
+    MW_CHECK_DISK(
+        header->generation > 0 && header->generation_start > 0 &&
+            header->first_position >= header->generation_start,
+        err, name, HEADER_GENERATION,
+        "expected generation >= 1 that starts at or below the first position, found %" PRIu64
+        " from %" PRIu64 " to %" PRIu64,
+        header->generation, header->generation_start, header->first_position);
     return MW_OK;
 }
 
@@ -198,8 +188,8 @@ mw_rc mw_log_segment_create(const mw_env *env, int dir, const mw_log_header *hea
     mw_log_segment *segment = segment_alloc(env, header);
     if (!segment) return mw_fail(err, MW_NOMEM, "no memory for a log segment");
     int sys = env->file_open(env->ctx, dir, segment->name, MW_OPEN_CREATE, &segment->file);
-    mw_rc rc = sys ? mw_fail_sys(err, sys, "creation", segment->name)
-                   : write_header(segment, dir, err);
+    mw_rc rc =
+        sys ? mw_fail_sys(err, sys, "creation", segment->name) : write_header(segment, dir, err);
     if (rc == MW_OK) {
         *out = segment;
         return MW_OK;
@@ -209,8 +199,8 @@ mw_rc mw_log_segment_create(const mw_env *env, int dir, const mw_log_header *hea
     return rc;
 }
 
-mw_rc mw_log_segment_resume(const mw_env *env, int dir, const mw_log_header *header, uint64_t offset,
-                            uint64_t chain, mw_log_segment **out, mw_err *err)
+mw_rc mw_log_segment_resume(const mw_env *env, int dir, const mw_log_header *header,
+                            uint64_t offset, uint64_t chain, mw_log_segment **out, mw_err *err)
 {
     mw_log_segment *segment = segment_alloc(env, header);
     if (!segment) return mw_fail(err, MW_NOMEM, "no memory for a log segment");
@@ -248,8 +238,8 @@ mw_rc mw_log_segment_reserve(mw_log_segment *segment, uint64_t bytes, mw_err *er
     if (end > segment->allocated) {
         uint64_t step = bytes > GROW_BYTES / 8 ? GROW_BYTES_LARGE : GROW_BYTES;
         uint64_t more = (end - segment->allocated + step - 1) / step * step;
-        int sys = segment->env->file_allocate(segment->env->ctx, segment->file, segment->allocated,
-                                              more);
+        int sys =
+            segment->env->file_allocate(segment->env->ctx, segment->file, segment->allocated, more);
         if (sys) return mw_fail_sys(err, sys, "growing", segment->name);
         segment->allocated += more;
     }
@@ -373,7 +363,8 @@ static mw_rc view(mw_log_reader *reader, uint64_t offset, size_t bytes, const ui
 }
 
 /* Reads the record at offset and proves its own checksum; *good says whether there is one. */
-static mw_rc read_record(mw_log_reader *reader, uint64_t offset, record *out, bool *good, mw_err *err)
+static mw_rc read_record(mw_log_reader *reader, uint64_t offset, record *out, bool *good,
+                         mw_err *err)
 {
     *good = false;
     const uint8_t *at;
@@ -439,8 +430,8 @@ mw_rc mw_log_reader_open(const mw_env *env, int dir, const mw_store_id *store, u
     mw_log_name(epoch, number, reader->name);
     mw_buf_init(&reader->joined, env);
     int sys = env->file_open(env->ctx, dir, reader->name, MW_OPEN_READ, &reader->file);
-    mw_rc rc = sys ? mw_fail_sys(err, sys, "opening", reader->name)
-                   : read_header(reader, whole, err);
+    mw_rc rc =
+        sys ? mw_fail_sys(err, sys, "opening", reader->name) : read_header(reader, whole, err);
     if (rc == MW_OK && *whole) {
         *out = reader;
     } else {
@@ -480,7 +471,8 @@ static bool continues(const mw_log_reader *reader, const record *next, const mw_
 }
 
 /* Takes a record's payload: a lone record stays where it lies, longer chains are joined. */
-static mw_rc take_payload(mw_log_reader *reader, const record *next, mw_log_entry *entry, mw_err *err)
+static mw_rc take_payload(mw_log_reader *reader, const record *next, mw_log_entry *entry,
+                          mw_err *err)
 {
     if (next->part == (PART_FIRST | PART_LAST)) {
         entry->payload = next->payload;
@@ -496,7 +488,8 @@ static mw_rc take_payload(mw_log_reader *reader, const record *next, mw_log_entr
     return rc;
 }
 
-mw_rc mw_log_reader_next(mw_log_reader *reader, mw_log_entry *entry, mw_log_found *found, mw_err *err)
+mw_rc mw_log_reader_next(mw_log_reader *reader, mw_log_entry *entry, mw_log_found *found,
+                         mw_err *err)
 {
     *found = MW_LOG_END;
     *entry = (mw_log_entry){.offset = reader->offset};
@@ -527,7 +520,8 @@ mw_rc mw_log_reader_next(mw_log_reader *reader, mw_log_entry *entry, mw_log_foun
     return MW_OK;
 }
 
-static mw_rc only_zeros(mw_log_reader *reader, uint64_t offset, uint64_t end, bool *yes, mw_err *err)
+static mw_rc only_zeros(mw_log_reader *reader, uint64_t offset, uint64_t end, bool *yes,
+                        mw_err *err)
 {
     *yes = true;
     while (*yes && offset < end) {
@@ -542,7 +536,8 @@ static mw_rc only_zeros(mw_log_reader *reader, uint64_t offset, uint64_t end, bo
     return MW_OK;
 }
 
-mw_rc mw_log_reader_probe(mw_log_reader *reader, uint64_t *durable_through, bool *clean, mw_err *err)
+mw_rc mw_log_reader_probe(mw_log_reader *reader, uint64_t *durable_through, bool *clean,
+                          mw_err *err)
 {
     *durable_through = 0;
     uint64_t end;
@@ -550,7 +545,8 @@ mw_rc mw_log_reader_probe(mw_log_reader *reader, uint64_t *durable_through, bool
     if (sys) return mw_fail_sys(err, sys, "reading the size", reader->name);
     mw_rc rc = only_zeros(reader, reader->offset, end, clean, err);
     if (rc != MW_OK || *clean) return rc;
-    /* Records start at multiples of 8 from the header on; a lost one hides where the next begins. */
+    /* Records start at multiples of 8 from the header on; a lost one hides where the next
+    ** begins. */
     for (uint64_t at = reader->offset; at + MW_LOG_RECORD_HEADER_BYTES <= end;) {
         record next;
         bool good;
@@ -607,8 +603,8 @@ mw_rc mw_log_rows_read(const mw_log_entry *entry, const char *file, mw_log_rows 
     return MW_OK;
 }
 
-mw_rc mw_log_rows_next(mw_log_rows *rows, const mw_log_entry *entry, const char *file, mw_log_op *op,
-                       mw_err *err)
+mw_rc mw_log_rows_next(mw_log_rows *rows, const mw_log_entry *entry, const char *file,
+                       mw_log_op *op, mw_err *err)
 {
     assert(rows->op_count > 0);
     uint8_t what = mw_scan_u8(&rows->scan);

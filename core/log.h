@@ -1,7 +1,7 @@
 /* log.h: the write-ahead log: segments of records, written by one epoch, read by everybody.
 **
-** An entry is one commit: a chain of records that share a position. FORMAT.md, "Log segments", has the
-** bytes; log.c has the validity rule and why it stays right. */
+** An entry is one commit: a chain of records that share a position. FORMAT.md, "Log segments", has
+** the bytes; log.c has the validity rule and why it stays right. */
 #ifndef MW_LOG_H
 #define MW_LOG_H
 
@@ -9,9 +9,9 @@
 #include "coding.h"
 
 enum {
-    MW_LOG_ENTRY_BYTES_MAX = 1 << 30,   /* payload of one entry: 1 GB                       */
-    MW_LOG_RECORD_BYTES_MAX = 1 << 18,  /* payload of one record                            */
-    MW_LOG_HEADER_BYTES = 96,           /* segment header                                   */
+    MW_LOG_ENTRY_BYTES_MAX = 1 << 30,  /* payload of one entry: 1 GB                       */
+    MW_LOG_RECORD_BYTES_MAX = 1 << 18, /* payload of one record                            */
+    MW_LOG_HEADER_BYTES = 96,          /* segment header                                   */
     MW_LOG_RECORD_HEADER_BYTES = 48,
     MW_LOG_NAME_BYTES = 48,
 };
@@ -24,10 +24,10 @@ typedef enum mw_log_kind {
 /* Header of a segment. One generation is a set of whole segments. */
 typedef struct mw_log_header {
     mw_store_id store;
-    uint64_t epoch;          /* the one that writes this segment   */
-    uint64_t number;         /* from 1 in each epoch               */
+    uint64_t epoch;  /* the one that writes this segment   */
+    uint64_t number; /* from 1 in each epoch               */
     uint64_t generation;
-    uint64_t first_position; /* of the first entry in it           */
+    uint64_t first_position;   /* of the first entry in it           */
     uint64_t generation_start; /* first position of the generation */
 } mw_log_header;
 
@@ -54,8 +54,9 @@ mw_rc mw_log_segment_create(const mw_env *env, int dir, const mw_log_header *hea
                             mw_log_segment **segment, mw_err *err) MW_MUST_USE;
 /* Opens an existing segment for going on behind its last whole entry. offset and chain: from the
 ** reader that found the end. */
-mw_rc mw_log_segment_resume(const mw_env *env, int dir, const mw_log_header *header, uint64_t offset,
-                            uint64_t chain, mw_log_segment **segment, mw_err *err) MW_MUST_USE;
+mw_rc mw_log_segment_resume(const mw_env *env, int dir, const mw_log_header *header,
+                            uint64_t offset, uint64_t chain, mw_log_segment **segment,
+                            mw_err *err) MW_MUST_USE;
 void mw_log_segment_close(mw_log_segment *segment); /* no sync; takes NULL */
 const mw_log_header *mw_log_segment_header(const mw_log_segment *segment);
 const char *mw_log_segment_name(const mw_log_segment *segment);
@@ -91,23 +92,25 @@ void mw_log_reader_close(mw_log_reader *reader); /* takes NULL */
 const mw_log_header *mw_log_reader_header(const mw_log_reader *reader);
 const char *mw_log_reader_name(const mw_log_reader *reader);
 
-/* The next whole entry. At the end it may be called again later: it goes on when more was written. */
+/* The next whole entry. At the end it may be called again later: it goes on when more was
+** written. */
 mw_rc mw_log_reader_next(mw_log_reader *reader, mw_log_entry *entry, mw_log_found *found,
                          mw_err *err) MW_MUST_USE;
 
 /* Where the last whole entry ends, and the chain value there. */
 void mw_log_reader_end(const mw_log_reader *reader, uint64_t *offset, uint64_t *chain);
 
-/* Looks behind the end for valid records of this segment (a torn group may leave some) and gives the
-** highest durable-through among them, 0 when there is none: at or above the missing position it proves
-** damage. clean: nothing but zeros lies behind the end. */
+/* Looks behind the end for valid records of this segment (a torn group may leave some) and gives
+** the highest durable-through among them, 0 when there is none: at or above the missing position it
+** proves damage. clean: nothing but zeros lies behind the end. */
 mw_rc mw_log_reader_probe(mw_log_reader *reader, uint64_t *durable_through, bool *clean,
                           mw_err *err) MW_MUST_USE;
 
 /* ---- payload of a commit ------------------------------------------------------------------- */
 
 /* A commit's rows: u64 op count, u64 first sequence, i64 count delta, then per op: u8 (1 put,
-** 2 delete), key and, for a put, row, each as varint length + bytes. Op i has sequence first + i. */
+** 2 delete), key and, for a put, row, each as varint length + bytes. Op i has sequence first +
+** i. */
 typedef struct mw_log_rows {
     uint64_t sequence_first;
     uint64_t op_count; /* ops that are still to come */

@@ -42,7 +42,6 @@
 enum {
     MANIFEST_VERSION = 1,
     MAGIC_BYTES = 8,
-    NAME_DIGITS = 16,
 
     HEADER_BYTES = MAGIC_BYTES + 2 * 4 + 16 + 9 * 8 + 5 * 4, /* up to the column ids */
     COLUMN_BYTES = 4,
@@ -64,7 +63,7 @@ enum {
 static_assert(TRAILER_MAGIC + MAGIC_BYTES == TRAILER_BYTES, "the magic closes the file");
 static_assert(sizeof(MANIFEST_MAGIC) - 1 == MAGIC_BYTES, "a magic has 8 bytes");
 static_assert(sizeof(MANIFEST_MAGIC_END) - 1 == MAGIC_BYTES, "a magic has 8 bytes");
-static_assert(sizeof(NAME_START) + NAME_DIGITS <= MW_MANIFEST_NAME_BYTES, "a name fits");
+static_assert(sizeof(NAME_START) + MW_HEX_DIGITS <= MW_MANIFEST_NAME_BYTES, "a name fits");
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
@@ -77,16 +76,8 @@ bool mw_manifest_parse_name(const char *name, uint64_t *number)
 {
     size_t start = sizeof(NAME_START) - 1;
     if (strncmp(name, NAME_START, start) != 0) return false;
-    if (strlen(name) != start + NAME_DIGITS) return false;
-    uint64_t value = 0;
-    for (const char *p = name + start; *p; p++) {
-        if (*p >= '0' && *p <= '9') value = value << 4 | (uint64_t)(*p - '0');
-        else if (*p >= 'a' && *p <= 'f') value = value << 4 | (uint64_t)(*p - 'a' + 10);
-        else return false;
-    }
-    if (value == 0) return false; /* numbers count from 1 */
-    *number = value;
-    return true;
+    if (strlen(name) != start + MW_HEX_DIGITS) return false;
+    return mw_get_hex(name + start, number) && *number > 0; /* they count from 1 */
 }
 
 /* ---- rules ---------------------------------------------------------------------------------- */

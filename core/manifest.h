@@ -13,7 +13,7 @@
 typedef struct mw_manifest_file {
     uint64_t epoch; /* with number: the table file's name and identity */
     uint64_t number;
-    uint32_t level; /* 0: a generation; 1 and up: base                 */
+    uint32_t level;      /* 0: a generation; 1 and up: base                 */
     uint64_t generation; /* level 0: which one; base: the newest one folded in */
     mw_table_props props;
 } mw_manifest_file;
@@ -29,19 +29,19 @@ typedef struct mw_manifest {
     const mw_env *env;
     _Atomic uint32_t refs;
     mw_store_id store;
-    uint64_t number;          /* of this manifest, from 1                                       */
-    uint64_t boundary;        /* oldest manifest number kept; lower ones may be gone            */
-    uint64_t cursor;          /* replay cursor: last position whose rows are in listed files    */
-    uint64_t sequence;        /* highest sequence used at the cursor                            */
-    int64_t count;            /* live ids at the cursor                                         */
-    uint64_t generation;      /* newest generation flushed, 0: none                             */
-    uint64_t table_number;    /* numbers of table files made later lie above                    */
-    uint64_t bytes_flushed;   /* bytes of table files ever written by flushes and merges        */
+    uint64_t number;        /* of this manifest, from 1                                       */
+    uint64_t boundary;      /* oldest manifest number kept; lower ones may be gone            */
+    uint64_t cursor;        /* replay cursor: last position whose rows are in listed files    */
+    uint64_t sequence;      /* highest sequence used at the cursor                            */
+    int64_t count;          /* live ids at the cursor                                         */
+    uint64_t generation;    /* newest generation flushed, 0: none                             */
+    uint64_t table_number;  /* numbers of table files made later lie above                    */
+    uint64_t bytes_flushed; /* bytes of table files ever written by flushes and merges        */
     uint64_t bytes_merged;
-    mw_schema schema;         /* points into the manifest's own memory                          */
+    mw_schema schema;          /* points into the manifest's own memory                          */
     mw_manifest_epoch *epochs; /* ascending; at most the last one is unsealed                   */
     uint32_t epoch_count;
-    mw_manifest_file *files;  /* base first (level descending, then key order), then generations
+    mw_manifest_file *files; /* base first (level descending, then key order), then generations
                                  ascending: oldest data first */
     uint32_t file_count;
     uint32_t epoch_capacity;
@@ -55,8 +55,8 @@ void mw_manifest_name(uint64_t number, char name[MW_MANIFEST_NAME_BYTES]);
 /* The number in such a name; false for any other name. */
 bool mw_manifest_parse_name(const char *name, uint64_t *number);
 
-/* An empty manifest of a new store: number 1, boundary 1, cursor 0, no epoch. One reference. Copies the
-** schema. */
+/* An empty manifest of a new store: number 1, boundary 1, cursor 0, no epoch. One reference. Copies
+** the schema. */
 mw_rc mw_manifest_create(const mw_env *env, const mw_store_id *store, const mw_schema *schema,
                          mw_manifest **manifest, mw_err *err) MW_MUST_USE;
 /* A changeable copy with number + 1, for computing the successor. One reference. */
@@ -76,12 +76,12 @@ uint64_t mw_manifest_epoch_claimed(const mw_manifest *manifest);
 /* Highest sealed epoch; NULL: none. Borrowed. */
 const mw_manifest_epoch *mw_manifest_sealed(const mw_manifest *manifest);
 
-/* Creates its file under its number, durably and exclusively. MW_EXISTS: somebody else has the number
-** (err is left alone). */
+/* Creates its file under its number, durably and exclusively. MW_EXISTS: somebody else has the
+** number (err is left alone). */
 mw_rc mw_manifest_publish(const mw_manifest *manifest, int dir, mw_err *err) MW_MUST_USE;
 
-/* Reads and verifies manifest `number`; checks every rule of the format. MW_MISSING: no such file. One
-** reference. store: the identity expected, NULL: any. */
+/* Reads and verifies manifest `number`; checks every rule of the format. MW_MISSING: no such file.
+** One reference. store: the identity expected, NULL: any. */
 mw_rc mw_manifest_load(const mw_env *env, int dir, uint64_t number, const mw_store_id *store,
                        mw_manifest **manifest, mw_err *err) MW_MUST_USE;
 

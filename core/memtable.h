@@ -1,11 +1,11 @@
 /* memtable.h: sorted row versions in memory.
 **
-** A skip list over an arena, ordered by key ascending, then sequence descending. One thread at a time
-** may add or remove (whoever holds the turn); any number of threads read at the same moment without
-** a lock. Nothing is freed before the last reference goes.
+** A skip list over an arena, ordered by key ascending, then sequence descending. One thread at a
+** time may add or remove (whoever holds the turn); any number of threads read at the same moment
+** without a lock. Nothing is freed before the last reference goes.
 **
-** Skip lists: W. Pugh, "Skip Lists: A Probabilistic Alternative to Balanced Trees", CACM 33(6), 1990;
-** the lock-free reader over an arena follows LevelDB's. */
+** Skip lists: W. Pugh, "Skip Lists: A Probabilistic Alternative to Balanced Trees", CACM 33(6),
+** 1990; the lock-free reader over an arena follows LevelDB's. */
 #ifndef MW_MEMTABLE_H
 #define MW_MEMTABLE_H
 
@@ -19,8 +19,8 @@ mw_memtable *mw_memtable_create(const mw_env *env) MW_MUST_USE;
 mw_memtable *mw_memtable_ref(mw_memtable *memtable); /* thread-safe, returns its argument */
 void mw_memtable_unref(mw_memtable *memtable);       /* thread-safe, takes NULL */
 
-/* Copies key and row (a value.h row; empty for a tombstone) in. Requires that (key, sequence) is not
-** there yet. *node (may be NULL): the new version. After a failure nothing has changed. */
+/* Copies key and row (a value.h row; empty for a tombstone) in. Requires that (key, sequence) is
+** not there yet. *node (may be NULL): the new version. After a failure nothing has changed. */
 mw_rc mw_memtable_add(mw_memtable *memtable, mw_slice key, uint64_t sequence, bool tombstone,
                       mw_slice row, mw_node **node, mw_err *err) MW_MUST_USE;
 
@@ -40,8 +40,8 @@ bool mw_node_tombstone(const mw_node *node);
 mw_rc mw_memtable_iter(mw_memtable *memtable, uint64_t limit, uint32_t column_count, mw_iter **iter,
                        mw_err *err) MW_MUST_USE;
 
-size_t mw_memtable_bytes(const mw_memtable *memtable);       /* arena memory in use        */
-uint64_t mw_memtable_versions(const mw_memtable *memtable);  /* row versions, tombstones included */
+size_t mw_memtable_bytes(const mw_memtable *memtable);      /* arena memory in use        */
+uint64_t mw_memtable_versions(const mw_memtable *memtable); /* row versions, tombstones included */
 /* Row of the version that an iterator of a memtable stands on (for copying rows whole). */
 mw_slice mw_memtable_iter_row(const mw_iter *iter);
 

@@ -4,16 +4,18 @@
 **
 **   CONSTANT  u8 type, then the value: nothing, 8 bytes, or all bytes that are left
 **   INTEGERS  u8 width, u64 least, count numbers of that width: the distance from the least
-**   DELTAS    u8 width, u64 first, u64 least, count - 1 numbers: each difference's distance from the least
+**   DELTAS    u8 width, u64 first, u64 least, count - 1 numbers: each difference's distance from
+** the least
 **   REALS     count times 8 bytes
 **   TEXTS     u8 width, u32 least, count numbers: the lengths; then the bytes
 **   BLOBS     the same
-**   MIXED     count types; then, each only when there is such a row: INTEGERS' body of the integers,
+**   MIXED     count types; then, each only when there is such a row: INTEGERS' body of the
+** integers,
 **             REALS' body of the reals, TEXTS' body of the texts and blobs together
 **
 ** A width is 0, 1, 2, 4 or 8 bytes; arithmetic is modulo 2^64, so no range of integers is special.
-** The number of rows is known from the group's directory, and a page must end exactly where its last
-** part does: a length that lies leaves too little or too much. */
+** The number of rows is known from the group's directory, and a page must end exactly where its
+** last part does: a length that lies leaves too little or too much. */
 #include "page.h"
 
 #include "coding.h"
@@ -116,7 +118,8 @@ static void put_integers(mw_buf *to, const mw_cells *cells, uint32_t count)
     to->size += room;
 }
 
-/* Width that differences would need, and the least of them. Requires integers only, two at least. */
+/* Width that differences would need, and the least of them. Requires integers only, two at
+** least. */
 static uint8_t delta_width(const mw_cells *cells, uint64_t *least)
 {
     int64_t low = INT64_MAX, high = INT64_MIN;
@@ -288,7 +291,7 @@ static mw_rc decode_constant(decoder *d, mw_page **page)
     bool holds_bytes = type == MW_TEXT || type == MW_BLOB;
     uint64_t number = type == MW_INTEGER || type == MW_REAL ? mw_scan_u64(&d->scan) : 0;
     mw_slice rest = mw_scan_take(&d->scan, mw_scan_left(&d->scan));
-    if (d->scan.failed || type > MW_BLOB) return bad_page(d, "its constant is cut or of no known type");
+    if (d->scan.failed || type > MW_BLOB) return bad_page(d, "no known constant");
     if (!holds_bytes && rest.size) return bad_page(d, "bytes are left behind its constant");
     if (!(*page = new_page(d, MW_SHAPE_CONSTANT, rest.size))) return MW_NOMEM;
 
@@ -367,8 +370,8 @@ static byte_values take_byte_values(mw_scan *scan, uint32_t count)
     return taken;
 }
 
-/* Length i, checked against the bytes that are left. An offset is compared before it is added to the
-** least length: the two may pass 2^64 together (C29). */
+/* Length i, checked against the bytes that are left. An offset is compared before it is added to
+** the least length: the two may pass 2^64 together (C29). */
 static bool get_length(const byte_values *from, uint32_t i, uint64_t left, uint64_t *length)
 {
     uint64_t more = get_number(from->lengths, i);
@@ -384,8 +387,8 @@ static uint32_t common_bytes(mw_slice a, mw_slice b)
     return n;
 }
 
-/* In ascending order, what first and last key have in common all keys have. In a page that is not in
-** order (its maker computed a checksum over it) a search may miss, but never leaves the page. */
+/* In ascending order, what first and last key have in common all keys have. In a page that is not
+** in order (its maker computed a checksum over it) a search may miss, but never leaves the page. */
 static void fill_starts(mw_page *page, uint64_t *starts)
 {
     mw_slice first = mw_page_bytes(page, 0);
@@ -479,8 +482,8 @@ static mw_rc fill_mixed(decoder *d, const mixed *parts, uint64_t *slots)
             break;
         }
     }
-    if (begin != parts->values.bytes.size) return bad_page(d, "bytes are left behind its last value");
-    return MW_OK;
+    if (begin == parts->values.bytes.size) return MW_OK;
+    return bad_page(d, "bytes are left behind its last value");
 }
 
 static mw_rc decode_mixed(decoder *d, mw_page **page)

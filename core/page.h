@@ -47,8 +47,8 @@ typedef struct mw_page {
     const uint32_t *ends;  /* BYTES: value i is bytes [ends[i], ends[i + 1])              */
     const uint8_t *types;  /* MIXED                                                       */
     const uint8_t *bytes;  /* BYTES, MIXED                                                */
-    /* Text keys: what makes a search short. All keys of the page begin with the same `common` bytes, and
-    ** starts[i] is mw_prefix of what follows them in key i. NULL for other pages. */
+    /* Text keys: what makes a search short. All keys of the page begin with the same `common`
+    ** bytes, and starts[i] is mw_prefix of what follows them in key i. NULL for other pages. */
     const uint64_t *starts;
     uint32_t common;
 } mw_page;

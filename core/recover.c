@@ -1,21 +1,22 @@
 /* recover.c: replay of the log, sweeping of leftovers, and the state file.
 **
-** The manifest says up to which position everything lies in table files (the cursor), and which epochs
-** wrote the log behind it:
+** The manifest says up to which position everything lies in table files (the cursor), and which
+** epochs wrote the log behind it:
 **
 **     epoch 3: positions 1 ..        segments wal-3-1, wal-3-2
 **     epoch 5: start 41, copies from 38    wal-5-1 holds 38 39 40 (copied) 41 42 ...
 **
-** Replay reads the segments of each sealed epoch in order. What an older epoch wrote counts below the
-** `copied_from` of the next sealed one; from there on its own bytes are not even looked at. Claims that
-** were never sealed, and their segments, do not exist for replay.
+** Replay reads the segments of each sealed epoch in order. What an older epoch wrote counts below
+** the `copied_from` of the next sealed one; from there on its own bytes are not even looked at.
+** Claims that were never sealed, and their segments, do not exist for replay.
 **
 ** An entry is applied at once and taken out again when the abort of its position follows.
 **
-** Damage or torn tail: log.c has the rule. In addition a record in a later segment of the same epoch, or a
-** sealed successor, proves that everything before it was durable; so a position that is missing there is
-** damage as well. A segment whose header is whole but which has no record was made by a freeze whose
-** predecessors never became durable: it is void when its first position is not the next one.
+** Damage or torn tail: log.c has the rule. In addition a record in a later segment of the same
+** epoch, or a sealed successor, proves that everything before it was durable; so a position that is
+** missing there is damage as well. A segment whose header is whole but which has no record was made
+** by a freeze whose predecessors never became durable: it is void when its first position is not
+** the next one.
 **
 ** Nothing is written here, so a crash in the middle of a replay changes nothing. */
 #include "recover.h"
@@ -91,8 +92,8 @@ static mw_rc begin_generation(replayer *self, uint64_t number, uint64_t first_po
     mw_generation **grown = mw_resize(self->env, out->generations, bytes);
     if (!grown) return mw_fail(self->err, MW_NOMEM, "no memory for replaying the log");
     out->generations = grown;
-    mw_rc rc = mw_generation_create(self->env, number, first_position, &grown[out->generation_count],
-                                    self->err);
+    mw_rc rc = mw_generation_create(self->env, number, first_position,
+                                    &grown[out->generation_count], self->err);
     if (rc == MW_OK) out->generation_count++;
     return rc;
 }
@@ -147,8 +148,8 @@ static mw_rc apply_commit(replayer *self, const mw_log_entry *entry, const char 
         mw_node *node;
         rc = mw_log_rows_next(&rows, entry, name, &op, self->err);
         if (rc != MW_OK) return rc;
-        rc = mw_memtable_add(newest(self)->memtable, op.key, sequence++, op.tombstone, op.row, &node,
-                             self->err);
+        rc = mw_memtable_add(newest(self)->memtable, op.key, sequence++, op.tombstone, op.row,
+                             &node, self->err);
         if (rc == MW_OK) rc = remember_node(self, node);
         if (rc != MW_OK) return rc;
     }
@@ -246,7 +247,11 @@ static mw_rc replay_entries(replayer *self, mw_log_reader *reader, uint64_t limi
         MW_CHECK_DISK(entry.position == end->position + 1, self->err, name, entry.offset,
                       "the log has a hole: expected position %" PRIu64 ", found %" PRIu64,
                       end->position + 1, entry.position);
-        if (!entered) rc = enter_segment(self, header, name);
+        if (!entered) {
+            /* The writer synced its segment before to the end first. */
+            if (header->number > 1) self->durable = mw_max(self->durable, end->position);
+            rc = enter_segment(self, header, name);
+        }
         entered = true;
         if (rc == MW_OK) rc = apply(self, &entry, name);
         if (rc != MW_OK) return rc;
@@ -264,7 +269,8 @@ static mw_rc check_end(replayer *self, mw_log_reader *reader, bool *clean)
     mw_rc rc = mw_log_reader_probe(reader, &durable_through, clean, self->err);
     if (rc != MW_OK) return rc;
     MW_CHECK_DISK(durable_through <= position, self->err, mw_log_reader_name(reader), offset,
-                  "position %" PRIu64 " is damaged or missing: records behind it say that everything up "
+                  "position %" PRIu64
+                  " is damaged or missing: records behind it say that everything up "
                   "to %" PRIu64 " was durable",
                   position + 1, durable_through);
     return MW_OK;
@@ -401,15 +407,25 @@ static bool table_is_live(const mw_version *version, const char *name)
     return false;
 }
 
+/* What belongs to a higher epoch is a successor's that we do not know of yet: never ours to
+** remove. */
 static int sweep_name(void *arg, const char *name)
 {
+    char target[MW_ENV_NAME_BYTES];
     const sweep *self = arg;
+    const mw_version *version = self->version;
     mw_log_id id;
     uint64_t number;
-    bool dead = strncmp(name, "tmp-", 4) == 0;
-    if (mw_log_parse_name(name, &id.epoch, &id.number)) dead = !log_is_live(self->version, id);
-    if (strncmp(name, "table-", 6) == 0) dead = !table_is_live(self->version, name);
-    if (mw_manifest_parse_name(name, &number)) dead = number < self->version->manifest->boundary;
+    bool dead = false;
+    if (mw_log_parse_name(name, &id.epoch, &id.number)) {
+        dead = id.epoch < self->store->epoch && !log_is_live(version, id);
+    } else if (mw_table_parse_name(name, &id.epoch, &id.number)) {
+        dead = id.epoch < self->store->epoch && !table_is_live(version, name);
+    } else if (mw_manifest_parse_name(name, &number)) {
+        dead = number < version->manifest->boundary;
+    } else if (mw_env_parse_tmp(name, target) && mw_manifest_parse_name(target, &number)) {
+        dead = number <= version->manifest->number; /* that number is taken: it cannot be linked */
+    }
     if (dead) self->store->env->unlink(self->store->env->ctx, self->store->dir, name);
     return 0;
 }
@@ -424,8 +440,9 @@ void mw_recover_sweep(mw_store *store)
 
 /* ---- the state file -------------------------------------------------------------------------- */
 
-/* 48 bytes: magic, boot id, u64 1 = closed cleanly, zeros, checksum. Written without a sync: after a crash of
-** the machine the boot id differs, and a crash of the process leaves the page cache as it was. */
+/* 48 bytes: magic, boot id, u64 1 = closed cleanly, zeros, checksum. Written without a sync: after
+** a crash of the machine the boot id differs, and a crash of the process leaves the page cache as
+** it was. */
 enum {
     STATE_BOOT = 8,
     STATE_CLEAN = 24,
@@ -467,7 +484,8 @@ mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err)
         uint64_t right = mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0));
         *clean = memcmp(bytes, state_magic, sizeof state_magic) == 0 &&
                  memcmp(bytes + STATE_BOOT, id, sizeof id) == 0 &&
-                 mw_get_u64(bytes + STATE_CLEAN) == 1 && mw_get_u64(bytes + STATE_CHECKSUM) == right;
+                 mw_get_u64(bytes + STATE_CLEAN) == 1 &&
+                 mw_get_u64(bytes + STATE_CHECKSUM) == right;
     }
     mw_free(store->env, bytes);
     return MW_OK;

@@ -6,7 +6,7 @@
 
 /* Entries that may live in the page cache only: those above the last durable-through. */
 typedef struct mw_replay_tail {
-    mw_buf bytes;          /* per entry: position, epoch, kind, payload */
+    mw_buf bytes;            /* per entry: position, epoch, kind, payload */
     uint64_t first_position; /* 0: there is none */
 } mw_replay_tail;
 
@@ -14,17 +14,17 @@ typedef struct mw_replay {
     mw_manifest *manifest;
     mw_generation **generations; /* oldest first; the last one goes on as the active one */
     uint32_t generation_count;
-    mw_point end;                /* behind the last entry that counts              */
+    mw_point end; /* behind the last entry that counts              */
     mw_replay_tail tail;
-    mw_log_header last_header;   /* of the segment that holds the end; number 0: none */
-    uint64_t last_offset;        /* where its last whole entry ends                */
+    mw_log_header last_header; /* of the segment that holds the end; number 0: none */
+    uint64_t last_offset;      /* where its last whole entry ends                */
     uint64_t last_chain;
-    bool last_clean;             /* only zeros lie behind that                     */
+    bool last_clean; /* only zeros lie behind that                     */
 } mw_replay;
 
-/* Replays the log of the sealed epochs of `manifest`, from its cursor to the end. Damage (a hole below a
-** durable-through, a missing segment) is MW_CORRUPT; a torn tail is left out. `out` is freed with
-** mw_replay_free in any case. */
+/* Replays the log of the sealed epochs of `manifest`, from its cursor to the end. Damage (a hole
+** below a durable-through, a missing segment) is MW_CORRUPT; a torn tail is left out. `out` is
+** freed with mw_replay_free in any case. */
 mw_rc mw_recover_replay(mw_store *store, mw_manifest *manifest, mw_replay *out,
                         mw_err *err) MW_MUST_USE;
 void mw_replay_free(const mw_env *env, mw_replay *replay);
@@ -33,8 +33,8 @@ void mw_replay_free(const mw_env *env, mw_replay *replay);
 bool mw_replay_tail_next(const mw_replay_tail *tail, size_t *offset, mw_log_entry *entry);
 
 /* Removes what a crash left behind: temporary files, segments and table files that nothing lists,
-** manifests below the boundary. Best effort (what stays is removed next time); requires ownership and that
-** no job is running. */
+** manifests below the boundary. Best effort (what stays is removed next time); requires ownership
+** and that no job is running. */
 void mw_recover_sweep(mw_store *store);
 
 /* The state file: was the store closed cleanly, on this start of the machine? */

@@ -16,9 +16,9 @@ enum { MW_COLUMNS_MAX = 2000 };
 
 typedef struct mw_schema {
     mw_key_kind key;
-    uint32_t column_count;       /* columns outside the key, 0 to MW_COLUMNS_MAX            */
-    const uint32_t *column_ids;  /* column_count of them: never used again when one is dropped */
-    mw_slice declaration;        /* opaque words of the layer above, at most 1 MB           */
+    uint32_t column_count;      /* columns outside the key, 0 to MW_COLUMNS_MAX            */
+    const uint32_t *column_ids; /* column_count of them: never used again when one is dropped */
+    mw_slice declaration;       /* opaque words of the layer above, at most 1 MB           */
 } mw_schema;
 
 #endif

@@ -1,12 +1,12 @@
 /* snapshot.c: reading.
 **
-** A cursor looks at, newest first: the transaction's own changes, the memtables, the table files. One id is
-** found by asking them in that order and stopping at the first answer; a range is a merge of all of them
-** with tombstones dropped. The merge is made when the first range is asked for, so a cursor that only
-** finds ids never pays for it.
+** A cursor looks at, newest first: the transaction's own changes, the memtables, the table files.
+** One id is found by asking them in that order and stopping at the first answer; a range is a merge
+** of all of them with tombstones dropped. The merge is made when the first range is asked for, so a
+** cursor that only finds ids never pays for it.
 **
-** Whatever happens meanwhile (commits, flushes, merges, rollback to a savepoint) the version, the sequence
-** and the overlay limit stay, so one cursor sees one moment (I13). */
+** Whatever happens meanwhile (commits, flushes, merges, rollback to a savepoint) the version, the
+** sequence and the overlay limit stay, so one cursor sees one moment (I13). */
 #include "snapshot.h"
 
 #include "merge.h"
@@ -16,7 +16,8 @@
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
-mw_rc mw_snapshot_create(mw_store *store, const struct mw_snapshot *of, mw_snapshot **out, mw_err *err)
+mw_rc mw_snapshot_create(mw_store *store, const struct mw_snapshot *of, mw_snapshot **out,
+                         mw_err *err)
 {
     mw_snapshot *snapshot = mw_alloc(store->env, sizeof *snapshot);
     if (!snapshot) return mw_fail(err, MW_NOMEM, "no memory for a snapshot");
@@ -105,8 +106,8 @@ void mw_cursor_close(mw_cursor *cursor)
     mw_snapshot_release(snapshot);
 }
 
-/* Opens an iterator over every part of the snapshot, newest first. *count: how many are open, also after
-** a failure. */
+/* Opens an iterator over every part of the snapshot, newest first. *count: how many are open, also
+** after a failure. */
 static mw_rc open_parts(mw_cursor *cursor, mw_iter **parts, uint32_t *count, mw_err *err)
 {
     const mw_snapshot *snapshot = cursor->snapshot;
@@ -120,7 +121,8 @@ static mw_rc open_parts(mw_cursor *cursor, mw_iter **parts, uint32_t *count, mw_
     for (uint32_t i = 0; rc == MW_OK && i < version->generation_count; i++) {
         mw_memtable *memtable = version->generations[i]->memtable;
         if (mw_memtable_versions(memtable) == 0) continue;
-        rc = mw_memtable_iter(memtable, snapshot->sequence, cursor->column_count, &parts[*count], err);
+        rc = mw_memtable_iter(memtable, snapshot->sequence, cursor->column_count, &parts[*count],
+                              err);
         if (rc == MW_OK) (*count)++;
     }
     for (uint32_t i = 0; rc == MW_OK && i < version->table_count; i++) {
@@ -130,8 +132,8 @@ static mw_rc open_parts(mw_cursor *cursor, mw_iter **parts, uint32_t *count, mw_
     return rc;
 }
 
-/* The overlay counts by its own sequences, which say nothing beside the store's; the merge wants them to
-** fall with the order of the sources. */
+/* The overlay counts by its own sequences, which say nothing beside the store's; the merge wants
+** them to fall with the order of the sources. */
 static mw_rc make_merge(mw_cursor *cursor, mw_err *err)
 {
     if (cursor->merge) return MW_OK;

@@ -8,9 +8,9 @@ struct mw_snapshot {
     mw_store *store;
     atomic_uint refs;
     mw_version *version;
-    uint64_t sequence;    /* versions above it are not seen                      */
-    int64_t count;        /* live ids, the overlay's changes included            */
-    mw_memtable *overlay; /* a transaction's own changes, NULL: none             */
+    uint64_t sequence;      /* versions above it are not seen                      */
+    int64_t count;          /* live ids, the overlay's changes included            */
+    mw_memtable *overlay;   /* a transaction's own changes, NULL: none             */
     uint64_t overlay_limit; /* its changes above this are not seen               */
 };
 

@@ -7,22 +7,22 @@
 
 #include "base.h"
 
-#define MW_RC_LIST(X)                                                        \
-    X(MW_OK, 0, "ok")                                                        \
-    X(MW_NOMEM, 1, "out of memory")                                          \
-    X(MW_IO, 2, "input/output error")                                        \
-    X(MW_CORRUPT, 3, "file content fails its checks")                        \
-    X(MW_FULL, 4, "no room")                                                 \
-    X(MW_BUSY, 5, "another writer holds the store")                          \
-    X(MW_FENCED, 6, "a newer writer owns this store")                        \
-    X(MW_PERSISTENCE, 7, "a write or sync of the log failed")                \
-    X(MW_TOOBIG, 8, "larger than the documented limit")                      \
-    X(MW_CLOSED, 9, "the store is closing")                                  \
-    X(MW_EXISTS, 10, "exists already")                                       \
-    X(MW_MISSING, 11, "is missing")                                          \
-    X(MW_MISMATCH, 12, "belongs to something else")                          \
-    X(MW_UNSUPPORTED, 13, "not built, or made by a newer release")           \
-    X(MW_INTERRUPTED, 14, "interrupted")                                     \
+#define MW_RC_LIST(X)                                              \
+    X(MW_OK, 0, "ok")                                              \
+    X(MW_NOMEM, 1, "out of memory")                                \
+    X(MW_IO, 2, "input/output error")                              \
+    X(MW_CORRUPT, 3, "file content fails its checks")              \
+    X(MW_FULL, 4, "no room")                                       \
+    X(MW_BUSY, 5, "another writer holds the store")                \
+    X(MW_FENCED, 6, "a newer writer owns this store")              \
+    X(MW_PERSISTENCE, 7, "a write or sync of the log failed")      \
+    X(MW_TOOBIG, 8, "larger than the documented limit")            \
+    X(MW_CLOSED, 9, "the store is closing")                        \
+    X(MW_EXISTS, 10, "exists already")                             \
+    X(MW_MISSING, 11, "is missing")                                \
+    X(MW_MISMATCH, 12, "belongs to something else")                \
+    X(MW_UNSUPPORTED, 13, "not built, or made by a newer release") \
+    X(MW_INTERRUPTED, 14, "interrupted")                           \
     X(MW_MISUSE, 15, "called out of order")
 
 typedef enum mw_rc {
@@ -53,8 +53,8 @@ mw_rc mw_fail_sys(mw_err *err, int sys, const char *call, const char *name);
 
 /* A disk fact that must hold. On failure: corrupt, with file, offset and what was expected and
 ** found. For use where an mw_rc is returned at once. */
-#define MW_CHECK_DISK(condition, err, file, offset, ...)                      \
-    do {                                                                      \
+#define MW_CHECK_DISK(condition, err, file, offset, ...)                             \
+    do {                                                                             \
         if (!(condition)) return mw_fail_disk((err), (file), (offset), __VA_ARGS__); \
     } while (0)
 mw_rc mw_fail_disk(mw_err *err, const char *file, uint64_t offset, const char *format, ...)

@@ -1,8 +1,8 @@
 /* store.c: the shared state of an open store, and how it moves from one version to the next.
 **
-** The current version is a pointer under `mutex`. Whoever makes a new one builds it outside the lock
-** (opening table files is I/O) and swaps it in if nobody else has swapped meanwhile; else it builds
-** again, sharing what is open already. */
+** The current version is a pointer under `mutex`. Whoever makes a new one builds it outside the
+** lock (opening table files is I/O) and swaps it in if nobody else has swapped meanwhile; else it
+** builds again, sharing what is open already. */
 #include "store.h"
 
 #include <inttypes.h>
@@ -22,8 +22,8 @@ static mw_rc create_locks(mw_store *store, mw_err *err)
     return sys ? mw_fail_sys(err, sys, "creation of a lock", store->path) : MW_OK;
 }
 
-mw_rc mw_store_create(const mw_env *env, const char *path, const mw_options *options, mw_store **out,
-                      mw_err *err)
+mw_rc mw_store_create(const mw_env *env, const char *path, const mw_options *options,
+                      mw_store **out, mw_err *err)
 {
     mw_store *store = mw_alloc_zero(env, sizeof *store);
     if (!store) return mw_fail(err, MW_NOMEM, "no memory for opening a store");
@@ -213,15 +213,15 @@ static mw_rc lost_number(mw_store *store, uint64_t epoch, mw_err *err)
     mw_manifest_unref(theirs);
     if (claimed > epoch) {
         return mw_fail(err, MW_FENCED,
-                       "writer fenced: a peer claimed epoch %" PRIu64 ", ours was %" PRIu64, claimed,
-                       epoch);
+                       "writer fenced: a peer claimed epoch %" PRIu64 ", ours was %" PRIu64,
+                       claimed, epoch);
     }
     return mw_fail(err, MW_PERSISTENCE, "manifest %" PRIu64 " of %s was made by somebody else",
                    newest, store->path);
 }
 
-/* After a publish that failed: is the name there, perhaps not for ever? An answer that cannot be had
-** counts as yes. */
+/* After a publish that failed: is the name there, perhaps not for ever? An answer that cannot be
+** had counts as yes. */
 static bool may_stand(mw_store *store, uint64_t number)
 {
     char name[MW_MANIFEST_NAME_BYTES];
@@ -231,8 +231,8 @@ static bool may_stand(mw_store *store, uint64_t number)
     return sys != 0 || there;
 }
 
-/* Publishes and installs. A failure that leaves the outcome on disk unknown is MW_PERSISTENCE: only a
-** reopen can agree with the disk again. */
+/* Publishes and installs. A failure that leaves the outcome on disk unknown is MW_PERSISTENCE: only
+** a reopen can agree with the disk again. */
 static mw_rc publish(mw_store *store, mw_manifest *manifest, mw_err *err)
 {
     mw_err cause = {0};

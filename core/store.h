@@ -1,4 +1,5 @@
-/* store.h: the state of an open store that its parts share: commit, flush, compact, epoch, snapshot.
+/* store.h: the state of an open store that its parts share: commit, flush, compact, epoch,
+** snapshot.
 **
 ** Locks, in the order in which they may be taken:
 **   the turn         the right to add to the log (commit.h); held across a transaction
@@ -13,8 +14,8 @@
 #include "db.h"
 #include "version.h"
 
-struct mw_request;  /* commit.h */
-struct mw_waiter;   /* commit.h */
+struct mw_request; /* commit.h */
+struct mw_waiter;  /* commit.h */
 struct mw_undecided;
 
 /* How far the log has come, with the number of live ids there. */
@@ -52,38 +53,39 @@ typedef struct mw_store {
     mw_mutex *mutex;
     mw_cond *progress; /* [m] broadcast when something below has moved that somebody waits for */
 
-    mw_version *version;    /* [m] the current one                                     */
-    uint64_t snapshots;     /* [m] alive                                               */
-    uint64_t table_number;  /* [m] of the newest table file made                       */
+    mw_version *version;   /* [m] the current one                                     */
+    uint64_t snapshots;    /* [m] alive                                               */
+    uint64_t table_number; /* [m] of the newest table file made                       */
 
-    bool turn_taken;        /* [m] */
+    bool turn_taken;              /* [m] */
     struct mw_waiter *turn_first; /* [m] who waits for the turn, in order of arrival  */
     struct mw_waiter *turn_last;  /* [m] */
 
-    bool owned;             /* [turn] this store may append: its epoch is sealed       */
-    uint64_t epoch;         /* [turn] written, [m] read: our epoch once owned          */
+    bool owned;              /* [turn] this store may append: its epoch is sealed       */
+    uint64_t epoch;          /* [turn] written, [m] read: our epoch once owned          */
     mw_log_segment *segment; /* [turn] that new entries go to: the active generation's  */
     uint64_t segment_number; /* [turn] of the newest segment of our epoch              */
 
-    mw_point queued;        /* [m] behind the newest entry that has a position         */
-    mw_point visible;       /* [m] behind the newest published entry                   */
-    uint64_t durable;       /* [m] highest position known durable                      */
+    mw_point queued;                /* [m] behind the newest entry that has a position         */
+    mw_point visible;               /* [m] behind the newest published entry                   */
+    uint64_t durable;               /* [m] highest position known durable                      */
     struct mw_request *queue_first; /* [m] entries without a result, in position order */
     struct mw_request *queue_last;  /* [m] */
-    bool leading;           /* [m] somebody writes and syncs                           */
-    mw_log_segment *unsynced; /* [leader] written, but not synced (durability normal)  */
-    uint64_t unsynced_since_ns; /* [m] 0: nothing                                       */
+    bool leading;                   /* [m] somebody writes and syncs                           */
+    mw_log_segment *unsynced;       /* [leader] written, but not synced (durability normal)  */
+    uint64_t unsynced_since_ns;     /* [m] 0: nothing                                       */
     struct mw_undecided *undecided; /* [m] light entries whose transaction is still open */
 
-    mw_err stopped;         /* [m] rc != MW_OK: no more writing, and why               */
-    bool closing;           /* [m] */
-    mw_err parked;          /* [m] first failure of a background step, for last_error  */
-    mw_thread *thread;      /* [m] background work, NULL: none                         */
-    mw_cond *work;          /* [m] wakes it                                            */
+    mw_err stopped;           /* [m] rc != MW_OK: no more writing, and why               */
+    bool closing;             /* [m] */
+    mw_err parked;            /* [m] first failure of a background step, for last_error  */
+    mw_thread *thread;        /* [m] background work, NULL: none                         */
+    mw_cond *work;            /* [m] wakes it                                            */
     mw_store_figures figures; /* [m] */
 } mw_store;
 
-/* Allocates and wires up; opens nothing. Freed by mw_store_free, which takes half-made ones and NULL. */
+/* Allocates and wires up; opens nothing. Freed by mw_store_free, which takes half-made ones and
+** NULL. */
 mw_rc mw_store_create(const mw_env *env, const char *path, const mw_options *options,
                       mw_store **store, mw_err *err) MW_MUST_USE;
 void mw_store_free(mw_store *store);
@@ -97,15 +99,16 @@ mw_version *mw_store_version(mw_store *store);
 /* Why writing has stopped, if it has: copies the words, returns the code. Requires `mutex`. */
 mw_rc mw_store_stopped(const mw_store *store, mw_err *err);
 
-/* Makes a new version current: with manifest (NULL: the present one) and with `active` (may be NULL) in
-** front of the generations. Frozen generations that end at or below the manifest's cursor go. */
+/* Makes a new version current: with manifest (NULL: the present one) and with `active` (may be
+** NULL) in front of the generations. Frozen generations that end at or below the manifest's cursor
+** go. */
 mw_rc mw_store_install(mw_store *store, mw_manifest *manifest, mw_generation *active,
                        mw_err *err) MW_MUST_USE;
 
 /* Publishes the successor of the current manifest, installs it and removes the manifests below its
-** boundary. Requires manifest_mutex and that `manifest` was computed from the current one. MW_FENCED: a
-** peer claimed a higher epoch; MW_PERSISTENCE: whether it will last is unknown; both stop writing.
-** After any other failure nothing has changed. */
+** boundary. Requires manifest_mutex and that `manifest` was computed from the current one.
+** MW_FENCED: a peer claimed a higher epoch; MW_PERSISTENCE: whether it will last is unknown; both
+** stop writing. After any other failure nothing has changed. */
 mw_rc mw_store_publish(mw_store *store, mw_manifest *manifest, mw_err *err) MW_MUST_USE;
 
 /* A number for a new table file of our epoch; each is given once. */

@@ -44,7 +44,8 @@ struct mw_table {
 mw_table_reader *mw_table_reader_take(mw_table *table);
 void mw_table_reader_give(mw_table *table, mw_table_reader *reader);
 
-/* Reads a block to `to` (room for block->bytes) and verifies its checksum; on a mismatch once more. */
+/* Reads a block to `to` (room for block->bytes) and verifies its checksum; on a mismatch once
+** more. */
 mw_rc mw_table_read_block(const mw_table *table, const mw_block *block, uint8_t *to,
                           mw_err *err) MW_MUST_USE;
 

@@ -3,9 +3,9 @@
 **   group at hand ---- held directory
 **   row in it    +---- a slot for the key and for each column: the held page that was used last
 **
-** A slot's page is replaced only when its column is asked for a row outside of it, so a scan asks the
-** cache once a page, a column that nobody asks for is never read, and neighbouring lookups find their
-** page at hand. What is held is at most one page a column. */
+** A slot's page is replaced only when its column is asked for a row outside of it, so a scan asks
+** the cache once a page, a column that nobody asks for is never read, and neighbouring lookups
+** find their page at hand. What is held is at most one page a column. */
 #include "table_file.h"
 
 typedef struct slot {
@@ -26,7 +26,7 @@ typedef struct table_iter {
     slot slots[];            /* the key, then the columns */
 } table_iter;
 
-/* ---- holding ----------------------------------------------------------------------------------- */
+/* ---- holding ------------------------------------------------------------------------------- */
 
 static mw_rc enter_group(table_iter *iter, uint64_t group, mw_err *err)
 {
@@ -85,7 +85,7 @@ static mw_rc need_slot(table_iter *iter, uint32_t c, mw_err *err)
     return fill_slot(iter, c, page_of_row(iter, c), err);
 }
 
-/* ---- standing ---------------------------------------------------------------------------------- */
+/* ---- standing ------------------------------------------------------------------------------ */
 
 static mw_rc stand_nowhere(table_iter *iter)
 {
@@ -131,7 +131,8 @@ static mw_rc stand_on_last(table_iter *iter, uint64_t group, mw_err *err)
     return rc ? rc : stand_on(iter, iter->directory->rows - 1, err);
 }
 
-/* Row of the group that has the first key >= key; directory->rows when all of its keys lie below. */
+/* Row of the group that has the first key >= key; directory->rows when all of its keys lie
+** below. */
 static mw_rc search_group(table_iter *iter, uint64_t group, mw_slice key, bool *equal, mw_err *err)
 {
     (void)stand_nowhere(iter);
@@ -153,7 +154,7 @@ static mw_rc wrong_index(const table_iter *iter, mw_err *err)
                         "the group's keys are not those that the index says");
 }
 
-/* ---- contract ---------------------------------------------------------------------------------- */
+/* ---- contract ------------------------------------------------------------------------------ */
 
 static mw_rc iter_first(mw_iter *base, mw_err *err)
 {

@@ -1,15 +1,16 @@
-/* table_layout.c: header, footer, properties, index and directories as bytes. FORMAT.md, "Table files",
-** has the grammar.
+/* table_layout.c: header, footer, properties, index and directories as bytes. FORMAT.md, "Table
+** files", has the grammar.
 **
 **   header | group 0 | group 1 | ... | filter | index | properties | footer
 **             `- pages of the key, of column 0, 1, ... | directory
 **
-** Whoever points to a block holds its checksum: the footer that of the properties, those that of index
-** and filter, the index those of directories, a directory those of its pages. So the footer's own
-** checksum depends on every byte of the file, and a block that belongs elsewhere is never taken.
+** Whoever points to a block holds its checksum: the footer that of the properties, those that of
+** index and filter, the index those of directories, a directory those of its pages. So the
+** footer's own checksum depends on every byte of the file, and a block that belongs elsewhere is
+** never taken.
 **
-** Blocks follow each other without a gap: most offsets are not stored but added up, and each sum must
-** meet the next block exactly. */
+** Blocks follow each other without a gap: most offsets are not stored but added up, and each sum
+** must meet the next block exactly. */
 #include "table_layout.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@
 #include "filter.h"
 #include "hash.h"
 
-/* ---- header and footer ------------------------------------------------------------------------ */
+/* ---- header and footer --------------------------------------------------------------------- */
 
 void mw_table_header_put(const mw_table_options *options, uint64_t seed,
                          uint8_t to[MW_TABLE_HEADER_BYTES])
@@ -87,10 +88,10 @@ mw_rc mw_table_footer_get(mw_table_frame *frame, const uint8_t from[MW_TABLE_FOO
 {
     uint64_t offset = file_bytes - MW_TABLE_FOOTER_BYTES;
     uint64_t checksum = mw_get_u64(from + MW_TABLE_FOOTER_CHECKSUM);
-    MW_CHECK_DISK(memcmp(from + MW_TABLE_FOOTER_MAGIC, MW_TABLE_MAGIC_END, 8) == 0, err, frame->name,
-                  offset, "the file does not end as a table file does");
-    MW_CHECK_DISK(mw_hash(from, MW_TABLE_FOOTER_CHECKSUM, frame->seed) == checksum, err, frame->name,
-                  offset, "the footer fails its checksum");
+    MW_CHECK_DISK(memcmp(from + MW_TABLE_FOOTER_MAGIC, MW_TABLE_MAGIC_END, 8) == 0, err,
+                  frame->name, offset, "the file does not end as a table file does");
+    MW_CHECK_DISK(mw_hash(from, MW_TABLE_FOOTER_CHECKSUM, frame->seed) == checksum, err,
+                  frame->name, offset, "the footer fails its checksum");
     frame->props.checksum = checksum;
     frame->props.bytes = mw_get_u64(from + MW_TABLE_FOOTER_FILE_BYTES);
     frame->properties.offset = mw_get_u64(from + MW_TABLE_FOOTER_PROPERTIES);
@@ -109,7 +110,7 @@ mw_rc mw_table_footer_get(mw_table_frame *frame, const uint8_t from[MW_TABLE_FOO
     return MW_OK;
 }
 
-/* ---- properties ------------------------------------------------------------------------------- */
+/* ---- properties ---------------------------------------------------------------------------- */
 
 static void put_block(const mw_block *block, mw_buf *to)
 {
@@ -154,10 +155,11 @@ static mw_rc check_schema(const mw_table_frame *frame, mw_scan *scan, const mw_s
     MW_CHECK_DISK(!scan->failed && mw_scan_left(scan) == 0, err, frame->name,
                   frame->properties.offset, "the properties are of the wrong size");
     if (same) return MW_OK;
-    return mw_fail(err, MW_MISMATCH, "%s has a key of kind %u and %llu columns, expected kind %u and "
-                   "%u columns, or column ids differ", frame->name, (unsigned)key,
-                   (unsigned long long)column_count, (unsigned)schema->key,
-                   (unsigned)schema->column_count);
+    return mw_fail(err, MW_MISMATCH,
+                   "%s has a key of kind %u and %llu columns, expected kind %u and %u columns, or "
+                   "column ids differ",
+                   frame->name, (unsigned)key, (unsigned long long)column_count,
+                   (unsigned)schema->key, (unsigned)schema->column_count);
 }
 
 /* filter, index and properties follow each other; what lies before the filter are groups. */
@@ -199,7 +201,7 @@ mw_rc mw_table_properties_get(mw_table_frame *frame, mw_slice from, const mw_sch
     return MW_OK;
 }
 
-/* ---- index ------------------------------------------------------------------------------------ */
+/* ---- index --------------------------------------------------------------------------------- */
 
 void mw_group_put(const mw_group *group, mw_buf *to)
 {
@@ -288,7 +290,7 @@ mw_rc mw_groups_get(const mw_env *env, const mw_table_frame *frame, mw_slice fro
     return MW_OK;
 }
 
-/* ---- directory -------------------------------------------------------------------------------- */
+/* ---- directory ----------------------------------------------------------------------------- */
 
 void mw_page_ref_put(const mw_page_ref *ref, mw_buf *to)
 {
@@ -450,7 +452,7 @@ mw_rc mw_directory_decode(const mw_env *env, const mw_directory_source *source,
     return MW_OK;
 }
 
-/* ---- bounds ----------------------------------------------------------------------------------- */
+/* ---- bounds -------------------------------------------------------------------------------- */
 
 static bool holds_bytes(mw_type type)
 {
@@ -496,7 +498,9 @@ bool mw_bound_get(mw_scan *scan, mw_bound *bound)
 
 int mw_bound_order(const mw_value *value, const mw_bound *bound)
 {
-    if (!bound->cut || value->type != bound->value.type) return mw_value_compare(value, &bound->value);
+    if (!bound->cut || value->type != bound->value.type) {
+        return mw_value_compare(value, &bound->value);
+    }
     /* Cut: whatever is at most as long as the bound's bytes and equal to them lies below it. */
     mw_value start = *value;
     if (start.bytes.size > MW_GROUP_BOUND_BYTES) start.bytes.size = MW_GROUP_BOUND_BYTES;

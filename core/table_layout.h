@@ -55,8 +55,9 @@ typedef struct mw_group {
 } mw_group;
 
 void mw_group_put(const mw_group *group, mw_buf *to);
-/* All entries of an index. *groups: frame->group_count of them, the caller's, mw_free; keys are borrowed
-** from `from`. Checks that groups lie one behind the other up to the filter and that keys ascend. */
+/* All entries of an index. *groups: frame->group_count of them, the caller's, mw_free; keys are
+** borrowed from `from`. Checks that groups lie one behind the other up to the filter and that keys
+** ascend. */
 mw_rc mw_groups_get(const mw_env *env, const mw_table_frame *frame, mw_slice from, mw_key_kind key,
                     mw_group **groups, mw_err *err) MW_MUST_USE;
 

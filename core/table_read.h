@@ -1,5 +1,5 @@
-/* table_read.h: reads one table file. Every byte is verified before use; damage is MW_CORRUPT that names
-** file and offset. */
+/* table_read.h: reads one table file. Every byte is verified before use; damage is MW_CORRUPT that
+** names file and offset. */
 #ifndef MW_TABLE_READ_H
 #define MW_TABLE_READ_H
 
@@ -8,9 +8,9 @@
 
 typedef struct mw_table mw_table; /* an open table file, shared by reference count */
 
-/* Opens the file, verifies footer, properties and index against the identity in options (store, epoch,
-** number, schema) and expected (from the manifest; its checksum and bytes must agree; NULL: no
-** manifest at hand). One reference for the caller. cache: borrowed, outlives the table. */
+/* Opens the file, verifies footer, properties and index against the identity in options (store,
+** epoch, number, schema) and expected (from the manifest; its checksum and bytes must agree; NULL:
+** no manifest at hand). One reference for the caller. cache: borrowed, outlives the table. */
 mw_rc mw_table_open(const mw_env *env, int dir, mw_cache *cache, const mw_table_options *options,
                     const mw_table_props *expected, mw_table **table, mw_err *err) MW_MUST_USE;
 mw_table *mw_table_ref(mw_table *table); /* thread-safe, returns its argument */
@@ -33,7 +33,8 @@ mw_rc mw_table_find(mw_table *table, mw_slice key, bool *found, bool *tombstone,
 /* Iterates the file. Holds a reference. */
 mw_rc mw_table_iter(mw_table *table, mw_iter **iter, mw_err *err) MW_MUST_USE;
 
-/* Moves an iterator of a table to key if it is there, asking the filter first: found == iter->valid. */
+/* Moves an iterator of a table to key if it is there, asking the filter first. *found is then
+** iter->valid. */
 mw_rc mw_table_iter_find(mw_iter *iter, mw_slice key, bool *found, mw_err *err) MW_MUST_USE;
 
 /* Reads every byte and proves every rule of the format: checksums, order of keys, counts, min/max,

@@ -1,7 +1,9 @@
-/* table_verify.c: reads every byte of a table file, past the cache, and proves every rule of the format.
+/* table_verify.c: reads every byte of a table file, past the cache, and proves every rule of the
+** format.
 **
-** Checksums prove that the bytes are those which were written. The rest proves that whoever wrote them,
-** checksums included, was right: a wrong filter or index would hide rows without any byte being bad. */
+** Checksums prove that the bytes are those which were written. The rest proves that whoever wrote
+** them, checksums included, was right: a wrong filter or index would hide rows without any byte
+** being bad. */
 #include <string.h>
 
 #include "filter.h"
@@ -23,7 +25,7 @@ static mw_rc bad(const verifying *v, uint64_t offset, const char *what)
     return mw_fail_disk(v->err, v->table->name, offset, "%s", what);
 }
 
-/* ---- keys -------------------------------------------------------------------------------------- */
+/* ---- keys ---------------------------------------------------------------------------------- */
 
 static mw_slice key_of(const mw_table *table, const mw_page *page, uint32_t row,
                        uint8_t number[MW_INTEGER_KEY_BYTES])
@@ -48,7 +50,8 @@ static mw_rc verify_key(verifying *v, const mw_page_ref *ref, mw_slice key, bool
     return mw_buf_check(&v->last_key, v->err);
 }
 
-/* Separator of a page that is not the group's first: above all keys before it, not above its first. */
+/* Separator of a page that is not the group's first: above all keys before it, not above its
+** first. */
 static mw_rc verify_separator(const verifying *v, const mw_page_ref *ref, mw_slice separator,
                               mw_slice key)
 {
@@ -88,7 +91,7 @@ static mw_rc verify_keys(verifying *v)
     return bad(v, v->group->offset, "the group's last key is not the index's");
 }
 
-/* ---- values ------------------------------------------------------------------------------------ */
+/* ---- values -------------------------------------------------------------------------------- */
 
 /* What a column's statistics say, and what was seen so far. */
 typedef struct tally {
@@ -152,7 +155,7 @@ static mw_rc verify_column(verifying *v, uint32_t c)
     return bad(v, offset, "a column's least or greatest value does not occur");
 }
 
-/* ---- groups ------------------------------------------------------------------------------------ */
+/* ---- groups -------------------------------------------------------------------------------- */
 
 static mw_rc verify_tombstones(const verifying *v)
 {
@@ -192,18 +195,19 @@ static mw_rc verify_group(verifying *v, const mw_group *group)
     return rc;
 }
 
-/* ---- frame ------------------------------------------------------------------------------------- */
+/* ---- frame --------------------------------------------------------------------------------- */
 
 /* The bytes at offset are still exactly these. */
-static mw_rc verify_bytes(const verifying *v, uint64_t offset, const uint8_t *expected, size_t bytes)
+static mw_rc verify_bytes(const verifying *v, uint64_t offset, const uint8_t *expected,
+                          size_t bytes)
 {
     uint8_t found[MW_TABLE_HEADER_BYTES + MW_TABLE_FOOTER_BYTES];
     const mw_table *table = v->table;
     assert(bytes <= sizeof found);
     mw_rc rc = mw_env_read(table->env, table->file, table->name, found, bytes, offset, v->err);
     if (rc) return rc;
-    return memcmp(found, expected, bytes) == 0 ? MW_OK
-                                               : bad(v, offset, "changed since the file was opened");
+    if (memcmp(found, expected, bytes) == 0) return MW_OK;
+    return bad(v, offset, "changed since the file was opened");
 }
 
 static mw_rc verify_ends(const verifying *v)

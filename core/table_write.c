@@ -3,9 +3,10 @@
 **   add -> columns of the group at hand -> (group full) pages + directory -> out -> file
 **                                          `- index entry, one hash a row for the filter
 **
-** Memory: one group, the index, and 8 bytes a row for the filter, whose size is known only at the end.
-** The file has its name from the start, but nothing refers to it before a manifest does, so a crash in
-** the middle leaves a file that nobody reads. Content and name are durable when finish returns.
+** Memory: one group, the index, and 8 bytes a row for the filter, whose size is known only at the
+** end. The file has its name from the start, but nothing refers to it before a manifest does, so a
+** crash in the middle leaves a file that nobody reads. Content and name are durable when finish
+** returns.
 **
 ** Values are gathered apart from the start: a page's encoding is chosen from all of its values, and
 ** rows would have to be taken apart again. */
@@ -70,7 +71,13 @@ void mw_table_name(uint64_t epoch, uint64_t number, char name[MW_TABLE_NAME_BYTE
              (unsigned long long)number);
 }
 
-/* ---- making and freeing ------------------------------------------------------------------------ */
+bool mw_table_parse_name(const char *name, uint64_t *epoch, uint64_t *number)
+{
+    return strlen(name) == 39 && memcmp(name, "table-", 6) == 0 && name[22] == '-' &&
+           mw_get_hex(name + 6, epoch) && mw_get_hex(name + 23, number);
+}
+
+/* ---- making and freeing -------------------------------------------------------------------- */
 
 static uint32_t column_total(const mw_table_writer *writer)
 {
@@ -177,7 +184,7 @@ uint64_t mw_table_writer_bytes(const mw_table_writer *writer)
     return writer->offset;
 }
 
-/* ---- the file ---------------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------ */
 
 static mw_rc write_at_end(mw_table_writer *writer, mw_slice bytes, mw_err *err)
 {
@@ -206,10 +213,11 @@ static mw_rc put_block(mw_table_writer *writer, mw_slice bytes, mw_block *block,
     }
     mw_buf_put_slice(&writer->out, bytes);
     writer->offset += bytes.size;
-    return writer->out.size >= WRITE_BYTES ? flush_out(writer, err) : mw_buf_check(&writer->out, err);
+    if (writer->out.size >= WRITE_BYTES) return flush_out(writer, err);
+    return mw_buf_check(&writer->out, err);
 }
 
-/* ---- pages ------------------------------------------------------------------------------------- */
+/* ---- pages --------------------------------------------------------------------------------- */
 
 /* The encoded page in raw, compressed if that helps. */
 static mw_slice pack_page(mw_table_writer *writer)
@@ -310,7 +318,7 @@ static mw_rc put_column(mw_table_writer *writer, const column *col, bool key, mw
     return mw_buf_check(&writer->refs, err);
 }
 
-/* ---- groups ------------------------------------------------------------------------------------ */
+/* ---- groups -------------------------------------------------------------------------------- */
 
 static bool is_tombstone(const mw_table_writer *writer, uint32_t row)
 {
@@ -371,7 +379,8 @@ static mw_rc put_directory(mw_table_writer *writer, mw_err *err)
     return rc;
 }
 
-/* Empties what belongs to one group; one huge value shall not be paid for until the file is done. */
+/* Empties what belongs to one group; one huge value shall not be paid for until the file is
+** done. */
 static void clear_group(mw_table_writer *writer)
 {
     mw_buf *work[] = {&writer->raw, &writer->packed, &writer->block, &writer->first_key};
@@ -416,7 +425,7 @@ static mw_rc put_group(mw_table_writer *writer, mw_err *err)
     return mw_buf_check(&writer->index, err);
 }
 
-/* ---- adding ------------------------------------------------------------------------------------ */
+/* ---- adding -------------------------------------------------------------------------------- */
 
 /* Room for one more row in every column. */
 static mw_rc make_room(mw_table_writer *writer, mw_err *err)
@@ -507,8 +516,9 @@ static mw_rc gather_row(mw_table_writer *writer, mw_iter *iter, mw_err *err)
 
 static bool key_is_next(const mw_table_writer *writer, mw_slice key)
 {
-    if (writer->options.schema->key == MW_KEY_INTEGER && key.size != MW_INTEGER_KEY_BYTES) return false;
+    bool integer = writer->options.schema->key == MW_KEY_INTEGER;
     bool first = writer->hashes.size == 0;
+    if (integer && key.size != MW_INTEGER_KEY_BYTES) return false;
     return first || mw_slice_compare(mw_buf_slice(&writer->last_key), key) < 0;
 }
 
@@ -525,7 +535,7 @@ mw_rc mw_table_writer_add(mw_table_writer *writer, mw_iter *iter, mw_err *err)
     return writer->broken;
 }
 
-/* ---- finishing --------------------------------------------------------------------------------- */
+/* ---- finishing ----------------------------------------------------------------------------- */
 
 static mw_rc put_filter(mw_table_writer *writer, mw_err *err)
 {
@@ -582,7 +592,8 @@ mw_rc mw_table_writer_finish(mw_table_writer *writer, mw_table_props *props, mw_
     if (rc) (void)mw_fail(err, rc, "%s failed before", writer->name);
     if (rc == MW_OK) rc = put_group(writer, err);
     if (rc == MW_OK) rc = put_filter(writer, err);
-    if (rc == MW_OK) rc = put_block(writer, mw_buf_slice(&writer->index), &writer->frame.index, err);
+    mw_slice index = mw_buf_slice(&writer->index);
+    if (rc == MW_OK) rc = put_block(writer, index, &writer->frame.index, err);
     if (rc == MW_OK) rc = put_end(writer, err);
     if (rc == MW_OK) rc = sync_file(writer, err);
     if (rc) {

@@ -1,5 +1,5 @@
-/* table_write.h: makes one table file (FORMAT.md, "Table files"): written once, synced, then named in
-** a manifest, never changed. */
+/* table_write.h: makes one table file (FORMAT.md, "Table files"): written once, synced, then named
+** in a manifest, never changed. */
 #ifndef MW_TABLE_WRITE_H
 #define MW_TABLE_WRITE_H
 
@@ -9,24 +9,24 @@
 
 /* What a finished file holds; kept in its properties block and in the manifest. */
 typedef struct mw_table_props {
-    uint64_t rows;         /* row versions that are not tombstones             */
+    uint64_t rows; /* row versions that are not tombstones             */
     uint64_t tombstones;
     uint64_t bytes;        /* of the whole file                                */
     uint64_t sequence_min; /* of the versions in it; 0 when it is empty        */
     uint64_t sequence_max;
-    uint64_t checksum;     /* the footer's: identifies this very file          */
+    uint64_t checksum; /* the footer's: identifies this very file          */
 } mw_table_props;
 
 typedef struct mw_table_options {
     mw_store_id store;
-    uint64_t epoch;        /* creator's epoch; with number: the file's identity and checksum seed */
+    uint64_t epoch; /* creator's epoch; with number: the file's identity and checksum seed */
     uint64_t number;
     const mw_schema *schema; /* borrowed while the writer lives */
     uint64_t sequence_min;   /* sequences of the versions that will be added lie in here */
     uint64_t sequence_max;
-    int compression;         /* zstd level, 0 = none */
-    uint32_t group_rows;     /* 0: the default, MW_GROUP_ROWS */
-    uint32_t page_bytes;     /* 0: the default, MW_PAGE_BYTES */
+    int compression;     /* zstd level, 0 = none */
+    uint32_t group_rows; /* 0: the default, MW_GROUP_ROWS */
+    uint32_t page_bytes; /* 0: the default, MW_PAGE_BYTES */
 } mw_table_options;
 
 typedef struct mw_table_writer mw_table_writer;
@@ -34,8 +34,10 @@ typedef struct mw_table_writer mw_table_writer;
 /* Name of a table file: "table-<epoch>-<number>", both as 16 hex digits. */
 enum { MW_TABLE_NAME_BYTES = 48 };
 void mw_table_name(uint64_t epoch, uint64_t number, char name[MW_TABLE_NAME_BYTES]);
+bool mw_table_parse_name(const char *name, uint64_t *epoch, uint64_t *number);
 
-/* Creates the file (exclusively) in dir. On failure no file is left, unless unlinking failed too. */
+/* Creates the file (exclusively) in dir. On failure no file is left, unless unlinking failed
+** too. */
 mw_rc mw_table_writer_create(const mw_env *env, int dir, const mw_table_options *options,
                              mw_table_writer **writer, mw_err *err) MW_MUST_USE;
 
@@ -44,8 +46,8 @@ mw_rc mw_table_writer_add(mw_table_writer *writer, mw_iter *iter, mw_err *err) M
 
 uint64_t mw_table_writer_bytes(const mw_table_writer *writer); /* written so far */
 
-/* Writes what is left, syncs the file and its directory, fills props, frees the writer. On failure the
-** file is removed and the writer freed as well. */
+/* Writes what is left, syncs the file and its directory, fills props, frees the writer. On failure
+** the file is removed and the writer freed as well. */
 mw_rc mw_table_writer_finish(mw_table_writer *writer, mw_table_props *props,
                              mw_err *err) MW_MUST_USE;
 

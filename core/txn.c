@@ -1,20 +1,20 @@
 /* txn.c: a write transaction, from its first change to its entry in the log.
 **
 ** The transaction's changes lie in an overlay, a memtable of its own: readable at once by its own
-** connection, multi-version so that a scan never meets its own inserts (I13), and undone for a savepoint
-** by taking versions out again. Its sequences go on from the store's newest one.
+** connection, multi-version so that a scan never meets its own inserts (I13), and undone for a
+** savepoint by taking versions out again. Its sequences go on from the store's newest one.
 **
-** Prepare turns the overlay into one entry: the newest change of each id, in key order. It freezes a full
-** memtable, reserves room in the segment and allocates everything *before* the entry gets a position;
-** from then on only the log itself can fail.
+** Prepare turns the overlay into one entry: the newest change of each id, in key order. It freezes
+** a full memtable, reserves room in the segment and allocates everything *before* the entry gets a
+** position; from then on only the log itself can fail.
 **
 **     full    [turn ------------------ prepare: queue, wait --------------- commit: publish] give
 **     light   [turn ------- prepare: queue] give, wait (published by the leader)
 **
-** A full entry is the last of the log until it is decided, so cancelling it is a record right behind it:
-** abort. A light entry is committed when it is durable and others may have built on it; so taking it
-** back is a commit of its own, a compensating entry: for each id whose newest version is still the
-** entry's it puts back what was there before.
+** A full entry is the last of the log until it is decided, so cancelling it is a record right
+** behind it: abort. A light entry is committed when it is durable and others may have built on it;
+** so taking it back is a commit of its own, a compensating entry: for each id whose newest version
+** is still the entry's it puts back what was there before.
 **
 ** Crash: an entry whose abort is not durable counts; nobody has been told either way. */
 #include "txn.h"
@@ -94,15 +94,15 @@ static mw_rc open_txn(mw_store *store, mw_txn **out, mw_err *err)
     mw_store_unlock(store);
     txn->turn = true;
     *out = txn;
+    if (store->options.durability == MW_DURABILITY_NORMAL) mw_background_start(store);
     return MW_OK;
 }
 
 mw_rc mw_txn_begin(mw_db *db, uint64_t wait_ms, mw_txn **txn, mw_err *err)
 {
     mw_store *store = (mw_store *)db;
-    uint64_t deadline = mw_store_deadline(store, wait_ms);
-    mw_rc rc = mw_flush_make_room(store, deadline, err);
-    if (rc == MW_OK) rc = mw_turn_take(store, deadline, err);
+    mw_rc rc = mw_flush_make_room(store, err);
+    if (rc == MW_OK) rc = mw_turn_take(store, mw_store_deadline(store, wait_ms), err);
     if (rc != MW_OK) return rc;
     rc = open_txn(store, txn, err);
     if (rc != MW_OK) mw_turn_give(store);
@@ -295,7 +295,8 @@ static void remove_rows(entry *of)
 }
 
 /* Puts the rows into the active memtable, above everything that is visible. All or none. */
-static mw_rc insert_rows(mw_store *store, mw_memtable *rows, entry *to, uint64_t sequence, mw_err *err)
+static mw_rc insert_rows(mw_store *store, mw_memtable *rows, entry *to, uint64_t sequence,
+                         mw_err *err)
 {
     mw_iter *iter;
     mw_rc rc = mw_memtable_iter(rows, UINT64_MAX, store->schema->column_count, &iter, err);
@@ -440,10 +441,10 @@ static mw_rc superseded(mw_txn *txn, const mw_version *now, mw_slice key, bool *
 /* A compensating entry in the making. */
 typedef struct compensation {
     mw_txn *txn;
-    mw_version *now;    /* the state that it is built on              */
-    mw_cursor *before;  /* over the state that the entry was built on */
-    mw_memtable *undo;  /* its rows                                   */
-    uint64_t sequence;  /* of the next row in undo                    */
+    mw_version *now;   /* the state that it is built on              */
+    mw_cursor *before; /* over the state that the entry was built on */
+    mw_memtable *undo; /* its rows                                   */
+    uint64_t sequence; /* of the next row in undo                    */
     mw_buf row;
     int64_t delta;
 } compensation;
@@ -468,7 +469,8 @@ static mw_rc collect(compensation *self, mw_err *err)
 {
     mw_iter *iter;
     mw_txn *txn = self->txn;
-    mw_rc rc = mw_memtable_iter(txn->overlay, UINT64_MAX, txn->store->schema->column_count, &iter, err);
+    mw_rc rc =
+        mw_memtable_iter(txn->overlay, UINT64_MAX, txn->store->schema->column_count, &iter, err);
     if (rc != MW_OK) return rc;
     rc = iter->ops->first(iter, err);
     while (rc == MW_OK && iter->valid) {
@@ -506,7 +508,8 @@ static mw_rc write_compensation(compensation *self, mw_err *err)
     return rc;
 }
 
-/* Light: others may have built on the entry; a commit of its own puts back what was there before. */
+/* Light: others may have built on the entry; a commit of its own puts back what was there
+** before. */
 static mw_rc compensate(mw_txn *txn, mw_err *err)
 {
     mw_store *store = txn->store;
@@ -528,8 +531,8 @@ static mw_rc compensate(mw_txn *txn, mw_err *err)
     return rc;
 }
 
-/* Cancels a durable entry. When that cannot be done, nobody knows what a reopen will show: the writer
-** stops. */
+/* Cancels a durable entry. When that cannot be done, nobody knows what a reopen will show: the
+** writer stops. */
 static mw_rc take_back(mw_txn *txn, mw_err *err)
 {
     mw_err cause = {0};
@@ -538,8 +541,8 @@ static mw_rc take_back(mw_txn *txn, mw_err *err)
     txn->written = false;
     if (rc == MW_OK) return MW_OK;
     mw_err unknown = {0};
-    mw_fail(&unknown, MW_PERSISTENCE, "outcome of a rolled back transaction unknown until reopened: %s",
-            cause.text);
+    mw_fail(&unknown, MW_PERSISTENCE,
+            "outcome of a rolled back transaction unknown until reopened: %s", cause.text);
     mw_store_lock(txn->store);
     mw_store_stop(txn->store, &unknown);
     mw_store_unlock(txn->store);
@@ -562,12 +565,12 @@ mw_rc mw_txn_rollback(mw_txn *txn, mw_err *err)
     mw_rc rc = MW_OK;
     if (txn->state == PREPARED && txn->written) rc = take_back(txn, err);
     if (txn->state == OPEN) {
-        /* What made it fail may be a queued row ("exists already"): that must be true for good before
-        ** anybody hears of it. If it never will be, the writer has stopped, and the next call says so. */
+        /* What made it fail may be a queued row ("exists already"): that must be true for good
+        ** before anybody hears of it. If it never will be, the writer has stopped, and the next
+        ** call says so. */
         mw_err ignored = {0};
         give_turn(txn);
-        rc = mw_txn_settle(txn, &ignored);
-        rc = MW_OK;
+        if (mw_txn_settle(txn, &ignored) != MW_OK) assert(ignored.rc != MW_OK);
     }
     free_txn(txn);
     return rc;

@@ -53,7 +53,8 @@ void mw_generation_unref(mw_generation *generation)
     mw_free(generation->env, generation);
 }
 
-mw_table_options mw_version_table_options(const mw_manifest *manifest, uint64_t epoch, uint64_t number)
+mw_table_options mw_version_table_options(const mw_manifest *manifest, uint64_t epoch,
+                                          uint64_t number)
 {
     return (mw_table_options){
         .store = manifest->store,
@@ -64,13 +65,14 @@ mw_table_options mw_version_table_options(const mw_manifest *manifest, uint64_t 
 }
 
 /* The open table of a listed file: shared with `from` when it has it, else opened. */
-static mw_rc find_table(const mw_version_parts *parts, const mw_manifest_file *file, mw_table **table,
-                        mw_err *err)
+static mw_rc find_table(const mw_version_parts *parts, const mw_manifest_file *file,
+                        mw_table **table, mw_err *err)
 {
     const mw_version *from = parts->from;
     for (uint32_t i = 0; from && i < from->table_count; i++) {
         mw_table *candidate = from->tables[i];
-        if (mw_table_epoch(candidate) == file->epoch && mw_table_number(candidate) == file->number) {
+        if (mw_table_epoch(candidate) == file->epoch &&
+            mw_table_number(candidate) == file->number) {
             *table = mw_table_ref(candidate);
             return MW_OK;
         }
@@ -87,7 +89,8 @@ static mw_rc fill(mw_version *version, const mw_version_parts *parts, mw_err *er
     }
     const mw_manifest *manifest = parts->manifest;
     for (uint32_t i = manifest->file_count; i-- > 0;) {
-        mw_rc rc = find_table(parts, &manifest->files[i], &version->tables[version->table_count], err);
+        mw_rc rc =
+            find_table(parts, &manifest->files[i], &version->tables[version->table_count], err);
         if (rc != MW_OK) return rc;
         version->table_count++;
     }

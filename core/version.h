@@ -1,8 +1,8 @@
 /* version.h: what the store consists of at one moment: immutable, shared by reference count.
 **
-** A version lists memtables and table files, newest data first. A snapshot holds a version and a sequence;
-** a flush or a merge makes a new version and never touches an old one, so whatever a reader holds
-** stays readable: memtables by reference, table files by their open descriptor. */
+** A version lists memtables and table files, newest data first. A snapshot holds a version and a
+** sequence; a flush or a merge makes a new version and never touches an old one, so whatever a
+** reader holds stays readable: memtables by reference, table files by their open descriptor. */
 #ifndef MW_VERSION_H
 #define MW_VERSION_H
 
@@ -52,8 +52,8 @@ mw_rc mw_generation_add_log(mw_generation *generation, mw_log_id log, mw_err *er
 mw_generation *mw_generation_ref(mw_generation *generation);
 void mw_generation_unref(mw_generation *generation); /* takes NULL */
 
-/* A version of this manifest. Takes references to manifest and generations; opens the table files that
-** `from` (may be NULL) does not have open yet. generations: newest first. */
+/* A version of this manifest. Takes references to manifest and generations; opens the table files
+** that `from` (may be NULL) does not have open yet. generations: newest first. */
 typedef struct mw_version_parts {
     const mw_env *env;
     int dir;

@@ -4,8 +4,8 @@
 ** an outer loop filters it anew: one statement sees one moment.
 **
 ** xFilter turns the plan and its arguments into a range of ids. Where no row can match it stands at the
-** end at once; where a bound says nothing (a number against text ids, which SQLite compares itself) it
-** is left away and more rows are shown than asked for, which SQLite then looks at again.
+** end at once; where SQLite may compare text ids as numbers, the bound is widened or left away and more
+** rows are shown than asked for, which SQLite then looks at again.
 **
 ** Counting: SQLite counts by stepping. Where no column is asked for, a step is one subtraction, and the
 ** rows are opened only if xColumn or xRowid is called after all (DELETE does so): then the cursor goes
@@ -38,6 +38,13 @@ typedef struct bound {
     bool strict;
     mx_key key;
 } bound;
+
+/* What a comparison has on its other side. */
+typedef struct argument {
+    sqlite3_value *value;
+    bool plain;  /* a literal or a parameter */
+    bool strict; /* < or >                   */
+} argument;
 
 typedef struct range {
     bool none;
@@ -127,42 +134,74 @@ static int bound_integer(range *to, sqlite3_value *value, bool low, bool strict)
     return SQLITE_OK;
 }
 
-/* An argument against text ids. A number bounds nothing here: SQLite may compare by number. */
-static int bound_text(range *to, sqlite3_value *value, bool low, bool strict)
+/* Numbers compare below all texts, and a text id that looks like a number begins with nothing higher
+** than '9'. So an upper bound that may be compared numerically reaches up to ':' at least. */
+static void widen_high(bound *high)
 {
-    int type = sqlite3_value_type(value);
+    static const uint8_t above_numbers[] = {'9' + 1};
+    mw_slice least = mw_slice_of(above_numbers, sizeof above_numbers);
+    if (mw_slice_compare(high->key.slice, least) < 0) high->key.slice = least;
+}
+
+/* An argument against text ids. plain: it has no affinity of its own, so SQLite makes a text of it; else
+** it may come from a numeric column, and SQLite makes numbers of the ids. */
+static int bound_text(range *to, argument from, bool low)
+{
+    int type = sqlite3_value_type(from.value);
     if (type == SQLITE_NULL || (type == SQLITE_BLOB && low)) to->none = true;
-    if (type != SQLITE_TEXT) return SQLITE_OK;
+    bool number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+    if (type != SQLITE_TEXT && !(number && from.plain)) return SQLITE_OK;
     bound *end = low ? &to->low : &to->high;
-    end->strict = strict;
-    return mx_key_of_value(MW_KEY_TEXT, value, &end->key, &end->set);
+    end->strict = from.strict;
+    int rc = mx_key_of_value(MW_KEY_TEXT, from.value, &end->key, &end->set);
+    if (rc == SQLITE_OK && end->set && !low && !from.plain) widen_high(end);
+    return rc;
 }
 
-static int set_bound(const mx_vtab *vtab, range *to, sqlite3_value *value, bool low, bool strict)
+static int set_bound(const mx_vtab *vtab, range *to, argument from, bool low)
 {
-    if (vtab->key == MW_KEY_INTEGER) return bound_integer(to, value, low, strict);
-    return bound_text(to, value, low, strict);
+    if (vtab->key == MW_KEY_TEXT) return bound_text(to, from, low);
+    return bound_integer(to, from.value, low, from.strict);
 }
 
-/* The range that plan and arguments ask for. A point is a range whose ends meet. */
+static argument argument_of(sqlite3_value *value, bool literal, bool strict)
+{
+    bool plain = literal || sqlite3_value_frombind(value);
+    return (argument){.value = value, .plain = plain, .strict = strict};
+}
+
+/* An id that is asked for by itself: a range whose ends meet. A text that is compared with ids as
+** numbers equals none of those that are numbers, so here the text itself is exact. */
+static int read_point(const mx_vtab *vtab, argument from, range *to)
+{
+    int rc = set_bound(vtab, to, from, true);
+    if (rc == SQLITE_OK && vtab->key == MW_KEY_TEXT) to->high = to->low;
+    if (rc == SQLITE_OK && vtab->key == MW_KEY_INTEGER) rc = set_bound(vtab, to, from, false);
+    if (to->low.set && to->high.set) {
+        to->none = to->none || mw_slice_compare(to->low.key.slice, to->high.key.slice) != 0;
+    }
+    return rc;
+}
+
+/* The range that plan and arguments ask for. */
 static int read_range(const mx_vtab *vtab, int plan, sqlite3_value **argv, range *to)
 {
+    bool literals[] = {(plan & MX_PLAN_FIRST_LITERAL) != 0, (plan & MX_PLAN_SECOND_LITERAL) != 0};
     int rc = SQLITE_OK;
     int next = 0;
-    *to = (range){.none = (plan & MX_PLAN_NONE) != 0};
+    memset(to, 0, sizeof *to);
+    to->none = (plan & MX_PLAN_NONE) != 0;
     if (plan & MX_PLAN_POINT) {
-        rc = set_bound(vtab, to, argv[0], true, false);
-        if (rc == SQLITE_OK) rc = set_bound(vtab, to, argv[0], false, false);
-        if (to->low.set && to->high.set) {
-            to->none = to->none || !mw_slice_equal(to->low.key.slice, to->high.key.slice);
-        }
-        return rc;
+        return read_point(vtab, argument_of(argv[0], literals[0], false), to);
     }
     if (plan & MX_PLAN_LOW) {
-        rc = set_bound(vtab, to, argv[next++], true, (plan & MX_PLAN_LOW_STRICT) != 0);
+        bool strict = (plan & MX_PLAN_LOW_STRICT) != 0;
+        rc = set_bound(vtab, to, argument_of(argv[0], literals[0], strict), true);
+        next = 1;
     }
     if (rc == SQLITE_OK && (plan & MX_PLAN_HIGH)) {
-        rc = set_bound(vtab, to, argv[next], false, (plan & MX_PLAN_HIGH_STRICT) != 0);
+        bool strict = (plan & MX_PLAN_HIGH_STRICT) != 0;
+        rc = set_bound(vtab, to, argument_of(argv[next], literals[next], strict), false);
     }
     return rc;
 }

@@ -7,8 +7,9 @@
 **   - For integer ids the cursor turns any argument into exact bounds, so SQLite need not look again
 **     (omit) and an equality yields at most one row (unique).
 **   - For text ids SQLite may be comparing numerically (text = integer column: '1' and '01' both equal
-**     1), which only a scan answers. The type is known in xFilter alone. So nothing is omitted, nothing
-**     is called unique, and the cursor ignores such a bound.
+**     1), which only a scan answers. Literals and parameters have no affinity of their own, so with them
+**     texts are compared; all else may be a column, and the cursor widens such a bound. So nothing is
+**     omitted and nothing is called unique.
 **   - A bound under another collation than BINARY (LIKE brings NOCASE ones) is none of ours; and where
 **     the host keeps texts in UTF-16, its BINARY order is not that of the store: only equality holds. */
 #include "plan.h"
@@ -81,11 +82,15 @@ static choice choose(const mx_vtab *vtab, sqlite3_index_info *info)
     return chosen;
 }
 
-/* Hands constraint i to xFilter as its next argument. */
-static void take(const mx_vtab *vtab, sqlite3_index_info *info, int i, int *arguments)
+/* Hands constraint i to xFilter as its next argument. Returns the bit that says "a literal". */
+static int take(const mx_vtab *vtab, sqlite3_index_info *info, int i, int *arguments)
 {
+    sqlite3_value *literal = NULL;
     info->aConstraintUsage[i].argvIndex = ++*arguments;
     info->aConstraintUsage[i].omit = vtab->key == MW_KEY_INTEGER;
+    if (vtab->key == MW_KEY_INTEGER) return 0;
+    if (sqlite3_vtab_rhs_value(info, i, &literal) != SQLITE_OK || !literal) return 0;
+    return *arguments == 1 ? MX_PLAN_FIRST_LITERAL : MX_PLAN_SECOND_LITERAL;
 }
 
 static int take_bounds(const mx_vtab *vtab, sqlite3_index_info *info, const choice *chosen)
@@ -94,17 +99,17 @@ static int take_bounds(const mx_vtab *vtab, sqlite3_index_info *info, const choi
     int arguments = 0;
     if (chosen->none) return MX_PLAN_NONE;
     if (chosen->point >= 0) {
-        take(vtab, info, chosen->point, &arguments);
+        plan |= take(vtab, info, chosen->point, &arguments);
         plan |= MX_PLAN_POINT;
     }
     if (chosen->low >= 0) {
         bool strict = info->aConstraint[chosen->low].op == SQLITE_INDEX_CONSTRAINT_GT;
-        take(vtab, info, chosen->low, &arguments);
+        plan |= take(vtab, info, chosen->low, &arguments);
         plan |= MX_PLAN_LOW | (strict ? MX_PLAN_LOW_STRICT : 0);
     }
     if (chosen->high >= 0) {
         bool strict = info->aConstraint[chosen->high].op == SQLITE_INDEX_CONSTRAINT_LT;
-        take(vtab, info, chosen->high, &arguments);
+        plan |= take(vtab, info, chosen->high, &arguments);
         plan |= MX_PLAN_HIGH | (strict ? MX_PLAN_HIGH_STRICT : 0);
     }
     return plan;

@@ -14,6 +14,8 @@ enum mx_plan {
     MX_PLAN_BACKWARD = 32,     /* from the highest id down                                  */
     MX_PLAN_COUNT = 64,        /* no column is asked for: count rows, read none             */
     MX_PLAN_NONE = 128,        /* no row can match                                          */
+    MX_PLAN_FIRST_LITERAL = 256,  /* the first argument is a literal: no column's affinity  */
+    MX_PLAN_SECOND_LITERAL = 512, /* so is the second                                       */
 };
 
 int mx_plan_best_index(sqlite3_vtab *base, sqlite3_index_info *info);

@@ -412,7 +412,6 @@ static bool is_files_untouched(const mx_connection *connection)
 {
     sqlite3 *db = connection->db;
     if (sqlite3_txn_state(db, NULL) < SQLITE_TXN_WRITE) return true;
-    if (connection->host_version < 3039000) return false;
     const char *schema;
     for (int i = 0; (schema = sqlite3_db_name(db, i)) != NULL; i++) {
         const char *file = sqlite3_db_filename(db, schema);

@@ -353,6 +353,9 @@ static int attach_store(mx_vtab *vtab, bool *found, char **error)
         mw_db_describe(env, vtab->path, &vtab->store, &key, &column_count, &declaration, &err);
     *found = described == MW_OK;
     if (described == MW_MISSING && !vtab->args->attach) return SQLITE_OK;
+    if (described == MW_MISSING) {
+        return mx_err_put(error, SQLITE_CANTOPEN, "expected a store at %s, found none", vtab->path);
+    }
     if (described != MW_OK) return mx_err_give(error, &err);
     int rc = SQLITE_OK;
     if (vtab->args->attach) {

@@ -25,7 +25,9 @@ static void what_was_added_is_never_denied(void **state)
         uint64_t bytes = mw_filter_bytes(ids);
         uint8_t *filter = calloc(1, bytes);
         for (uint64_t i = 0; i < ids; i++) mw_filter_add(filter, bytes, hash_of(i));
-        for (uint64_t i = 0; i < ids; i++) assert_true(mw_filter_may_hold(filter, bytes, hash_of(i)));
+        for (uint64_t i = 0; i < ids; i++) {
+            assert_true(mw_filter_may_hold(filter, bytes, hash_of(i)));
+        }
         free(filter);
     }
 }
@@ -37,7 +39,9 @@ static void few_absent_ids_pass(void **state)
     uint64_t bytes = mw_filter_bytes(ids), passed = 0;
     uint8_t *filter = calloc(1, bytes);
     for (uint64_t i = 0; i < ids; i++) mw_filter_add(filter, bytes, hash_of(i));
-    for (uint64_t i = ids; i < 2 * ids; i++) passed += mw_filter_may_hold(filter, bytes, hash_of(i));
+    for (uint64_t i = ids; i < 2 * ids; i++) {
+        passed += mw_filter_may_hold(filter, bytes, hash_of(i));
+    }
     assert_in_range(passed, 1, ids / 50);
     free(filter);
 }

@@ -1,4 +1,5 @@
-/* page_test.c: a page gives back the very values that went in, and takes no bytes that are not one. */
+/* page_test.c: a page gives back the very values that went in, and takes no bytes that are not
+** one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,9 +38,20 @@ static void add(cells *to, mw_value value)
     to->slots[to->count++] = slot;
 }
 
-static mw_value integer(int64_t number) { return (mw_value){.type = MW_INTEGER, .integer = number}; }
-static mw_value real(double number) { return (mw_value){.type = MW_REAL, .real = number}; }
-static mw_value null(void) { return (mw_value){.type = MW_NULL}; }
+static mw_value integer(int64_t number)
+{
+    return (mw_value){.type = MW_INTEGER, .integer = number};
+}
+
+static mw_value real(double number)
+{
+    return (mw_value){.type = MW_REAL, .real = number};
+}
+
+static mw_value null(void)
+{
+    return (mw_value){.type = MW_NULL};
+}
 
 static mw_value bytes(mw_type type, const char *data, size_t size)
 {
@@ -127,7 +139,8 @@ static void integers_take_the_width_of_their_range(void **state)
         cells from = {.count = 0};
         for (int i = 0; i < 100; i++) {
             /* Up and down, so that differences are no narrower. */
-            int64_t steps[] = {ranges[r].low, ranges[r].high, ranges[r].low / 2 + ranges[r].high / 2};
+            int64_t middle = ranges[r].low / 2 + ranges[r].high / 2;
+            int64_t steps[] = {ranges[r].low, ranges[r].high, middle};
             add(&from, integer(steps[i % 3]));
         }
         assert_int_equal(check_round(&from, false, MW_PAGE_INTEGERS), 10 + 100 * ranges[r].width);
@@ -218,7 +231,8 @@ static void wrong_size_is_refused(void **state)
     assert_int_equal(m.alive, 0);
 }
 
-/* Any change of any byte gives a page or a refusal, never a read or write outside (ASan looks on). */
+/* Any change of any byte gives a page or a refusal, never a read or write outside (ASan looks
+** on). */
 static void changed_bytes_do_no_harm(void **state)
 {
     (void)state;
@@ -262,8 +276,8 @@ static void lengths_that_wrap_are_refused(void **state)
     const uint8_t two[] = {MW_PAGE_TEXTS, 4, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 'x'};
     const uint8_t wide[] = {MW_PAGE_TEXTS, 8, 2, 0, 0, 0,
                             0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 'x'};
-    assert_int_equal(decode(&m, mw_slice_of(least_and_more, sizeof least_and_more), 1, false, &page),
-                     MW_CORRUPT);
+    mw_slice wraps = mw_slice_of(least_and_more, sizeof least_and_more);
+    assert_int_equal(decode(&m, wraps, 1, false, &page), MW_CORRUPT);
     assert_int_equal(decode(&m, mw_slice_of(two, sizeof two), 2, false, &page), MW_CORRUPT);
     assert_int_equal(decode(&m, mw_slice_of(wide, sizeof wide), 1, false, &page), MW_CORRUPT);
     assert_int_equal(m.alive, 0);

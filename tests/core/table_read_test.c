@@ -1,5 +1,5 @@
-/* table_read_test.c: a table file answers like a sorted array of rows; a damaged, cut, grown or swapped
-** one is refused, and never answers wrongly. */
+/* table_read_test.c: a table file answers like a sorted array of rows; a damaged, cut, grown or
+** swapped one is refused, and never answers wrongly. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +83,8 @@ static void a_file_without_other_columns_works(void **state)
     assert_int_equal(rows_write(&folder, &model, &props, &err), MW_OK);
     assert_int_equal(rows_open(&folder, &table, &err), MW_OK);
     for (size_t i = 0; i < model.count; i++) {
-        assert_int_equal(mw_table_find(table, rows_key(&model, i), &found, &tombstone, &err), MW_OK);
+        mw_slice key = rows_key(&model, i);
+        assert_int_equal(mw_table_find(table, key, &found, &tombstone, &err), MW_OK);
         assert_true(found && tombstone == model.items[i].tombstone);
     }
     assert_int_equal(mw_table_verify(table, &err), MW_OK);
@@ -122,7 +123,7 @@ static void what_is_known_at_open_is_right(void **state)
     rows_folder_remove(&folder);
 }
 
-/* ---- reading no more than needed ------------------------------------------------------------ */
+/* ---- reading no more than needed ----------------------------------------------------------- */
 
 static int reads;         /* calls of the environment below                       */
 static int flip_reads;    /* so many of the next ones deliver a flipped bit       */
@@ -379,7 +380,7 @@ static void missing_file_is_missing(void **state)
     rows_folder_remove(&folder);
 }
 
-/* ---- damage with right checksums ------------------------------------------------------------ */
+/* ---- damage with right checksums ----------------------------------------------------------- */
 
 static uint64_t seed_of(const victim *v)
 {
@@ -397,8 +398,8 @@ static mw_table_frame frame_of(victim *v)
 {
     mw_err err = {.rc = MW_OK};
     mw_table_frame frame = {.name = v->name, .seed = seed_of(v)};
-    assert_int_equal(mw_table_footer_get(&frame, v->bytes + v->size - MW_TABLE_FOOTER_BYTES, v->size,
-                                         &err), MW_OK);
+    const uint8_t *footer = v->bytes + v->size - MW_TABLE_FOOTER_BYTES;
+    assert_int_equal(mw_table_footer_get(&frame, footer, v->size, &err), MW_OK);
     mw_slice properties = mw_slice_of(v->bytes + frame.properties.offset, frame.properties.bytes);
     assert_int_equal(mw_table_properties_get(&frame, properties, &v->folder.schema, &err), MW_OK);
     return frame;
@@ -431,8 +432,8 @@ static void wrong_filter_is_found_by_verify(void **state)
     free_victim(&v);
 }
 
-/* C29, L5: wrong numbers everywhere in properties and index, checksums right: never a crash or a huge
-** allocation, and what verify passes answers rightly. */
+/* C29, L5: wrong numbers everywhere in properties and index, checksums right: never a crash or a
+** huge allocation, and what verify passes answers rightly. */
 static void wrong_numbers_under_right_checksums_do_no_harm(void **state)
 {
     (void)state;
@@ -472,8 +473,8 @@ static uint64_t find_group(victim *v, const mw_table_frame *frame, uint64_t numb
     mw_group *groups;
     uint64_t at = 0;
     mw_slice index = mw_slice_of(v->bytes + frame->index.offset, frame->index.bytes);
-    assert_int_equal(mw_groups_get(&v->folder.env, frame, index, v->folder.schema.key, &groups, &err),
-                     MW_OK);
+    assert_int_equal(mw_groups_get(&v->folder.env, frame, index, v->folder.schema.key, &groups,
+                                   &err), MW_OK);
     *group = groups[number];
     mw_free(&v->folder.env, groups);
     for (at = frame->index.offset; mw_get_u64(v->bytes + at) != group->directory.checksum;) at++;

@@ -37,7 +37,7 @@ run_program() {
     echo "$passed" "$failed" "$skipped"
 }
 
-# The script runs in an empty folder in which build/memwal is the extension.
+# The script runs in an empty folder, FOLDER in its output, in which build/memwal is the extension.
 run_sql() {
     local variant=$1 script=$2 expected=${2%.sql}.out folder preload=
     folder=$(mktemp -d) || return
@@ -46,7 +46,8 @@ run_sql() {
     [ "$variant" = asan ] && preload="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
     # stdbuf keeps results and error messages in order.
     (cd "$folder" && ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$preload timeout -k 5 "$seconds" \
-        stdbuf -oL sqlite3 -batch -init /dev/null test.db <"$top/$script" >"$folder/out" 2>&1)
+        stdbuf -oL sqlite3 -batch -init /dev/null test.db <"$top/$script" 2>&1) |
+        sed "s|$folder|FOLDER|g" >"$folder/out"
     if [ -n "${RUN_ACCEPT-}" ]; then cp "$folder/out" "$top/$expected"; fi
     if diff -u "$top/$expected" "$folder/out" >"$log" 2>&1; then echo 1 0 0; else echo 0 1 0; fi
     rm -rf "$folder"

@@ -37,7 +37,8 @@ static void make_key(rows *model, rows_row *row)
     /* Shared beginnings of all lengths, prefixes of each other, zero bytes, the empty text. */
     row->key_bytes = dice % 64 == 0 ? 0 : (dice >> 8) % 24;
     for (size_t i = 0; i < row->key_bytes; i++) {
-        row->key[i] = i < 12 ? (uint8_t)("shared-begin"[i]) : (uint8_t)(rows_random(&model->random) % 5);
+        uint8_t byte = (uint8_t)(rows_random(&model->random) % 5);
+        row->key[i] = i < 12 ? (uint8_t)("shared-begin"[i]) : byte;
     }
     if (dice % 8 == 0 && row->key_bytes) row->key[0] = (uint8_t)dice >> 3;
 }

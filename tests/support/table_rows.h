@@ -1,5 +1,5 @@
-/* table_rows.h: rows as an array, the model that table files are compared with, and a folder for the
-** files. */
+/* table_rows.h: rows as an array, the model that table files are compared with, and a folder for
+** the files. */
 #ifndef TABLE_ROWS_H
 #define TABLE_ROWS_H
 
@@ -24,7 +24,8 @@ typedef struct rows {
 
 uint64_t rows_random(uint64_t *state);
 
-/* Up to count rows of all kinds of values. About one in five is a tombstone when tombstones is set. */
+/* Up to count rows of all kinds of values. About one in five is a tombstone when tombstones is
+** set. */
 void rows_make(rows *model, mw_key_kind key, size_t count, bool tombstones, uint64_t seed);
 void rows_free(rows *model);
 mw_slice rows_key(const rows *model, size_t i);
@@ -51,8 +52,8 @@ void rows_folder_remove(rows_folder *folder);
 mw_rc rows_write(rows_folder *folder, rows *model, mw_table_props *props, mw_err *err);
 mw_rc rows_open(rows_folder *folder, mw_table **table, mw_err *err);
 
-/* Compares each kind of access with the model; asserts nothing: the answer is the first failure of the
-** table, or MW_MISUSE when it answered wrongly. */
+/* Compares each kind of access with the model; asserts nothing: the answer is the first failure of
+** the table, or MW_MISUSE when it answered wrongly. */
 mw_rc rows_compare(rows *model, mw_table *table, mw_err *err);
 
 #endif

@@ -1,0 +1,615 @@
+/* api_test.c: what only a program sees: cursors that stay open, hooks, several connections, codes.
+**
+** Loads build/memwal (or $MEMWAL) as anybody would and works in a fresh folder. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char folder[128];
+static char database[192];
+
+/* ---- help ----------------------------------------------------------------------------------- */
+
+static sqlite3 *connect_to(const char *file)
+{
+    sqlite3 *db = NULL;
+    const char *extension = getenv("MEMWAL");
+    char *words = NULL;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_enable_load_extension(db, 1), SQLITE_OK);
+    if (sqlite3_load_extension(db, extension ? extension : "build/memwal", NULL, &words) != SQLITE_OK) {
+        fail_msg("%s", words);
+    }
+    return db;
+}
+
+static int run(sqlite3 *db, const char *sql) { return sqlite3_exec(db, sql, NULL, NULL, NULL); }
+
+static void must(sqlite3 *db, const char *sql)
+{
+    char *words = NULL;
+    if (sqlite3_exec(db, sql, NULL, NULL, &words) != SQLITE_OK) fail_msg("%s: %s", sql, words);
+}
+
+static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    }
+    return statement;
+}
+
+/* First column of the only row. */
+static sqlite3_int64 number(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *statement = prepare(db, sql);
+    if (sqlite3_step(statement) != SQLITE_ROW) fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    sqlite3_int64 value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+static void assert_step(sqlite3_stmt *statement, sqlite3_int64 value)
+{
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    assert_int_equal(sqlite3_column_int64(statement, 0), value);
+}
+
+static void assert_done(sqlite3_stmt *statement)
+{
+    assert_int_equal(sqlite3_step(statement), SQLITE_DONE);
+    assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
+}
+
+static void close_db(sqlite3 *db) { assert_int_equal(sqlite3_close(db), SQLITE_OK); }
+
+static int make_folder(void **state)
+{
+    (void)state;
+    const char *base = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/memwal-api-XXXXXX", base ? base : "/tmp");
+    if (!mkdtemp(folder)) return -1;
+    snprintf(database, sizeof database, "%s/test.db", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[192];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command);
+}
+
+static sqlite3 *open_with_table(void)
+{
+    sqlite3 *db = connect_to(database);
+    must(db, "CREATE VIRTUAL TABLE t USING memwal(id INTEGER PRIMARY KEY, v, background = off)");
+    return db;
+}
+
+/* A table in temp over a store that all connections share. */
+static void join_store(sqlite3 *db, const char *columns)
+{
+    char sql[400];
+    snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE temp.t USING memwal(%spath = '%s/store')", columns,
+             folder);
+    must(db, sql);
+}
+
+/* ---- open cursors --------------------------------------------------------------------------- */
+
+/* C35 */
+static void two_cursors_and_look_ups_do_not_disturb_each_other(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t SELECT value, value FROM (WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT "
+             "value + 1 FROM c WHERE value < 500) SELECT value FROM c)");
+    sqlite3_stmt *first = prepare(db, "SELECT id FROM t");
+    sqlite3_stmt *second = prepare(db, "SELECT id FROM t ORDER BY id DESC");
+    sqlite3_stmt *look_up = prepare(db, "SELECT v FROM t WHERE id = ?");
+    for (int i = 1; i <= 500; i++) {
+        assert_step(first, i);
+        assert_step(second, 501 - i);
+        sqlite3_bind_int(look_up, 1, i);
+        assert_step(look_up, i);
+        sqlite3_reset(look_up);
+    }
+    sqlite3_finalize(look_up);
+    assert_done(first);
+    assert_done(second);
+    close_db(db);
+}
+
+/* C37, I13 */
+static void scan_goes_on_over_a_delete_on_its_own_connection(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t(id) VALUES (1), (2), (3)");
+    sqlite3_stmt *scan = prepare(db, "SELECT id FROM t ORDER BY id");
+    assert_step(scan, 1);
+    assert_step(scan, 2);
+    must(db, "DELETE FROM t WHERE id = 2");
+    assert_step(scan, 3);
+    assert_done(scan);
+    assert_int_equal(number(db, "SELECT count(*) FROM t WHERE id = 2"), 0);
+    close_db(db);
+}
+
+/* I13 */
+static void scan_never_meets_rows_written_after_its_start(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t(id) VALUES (1), (2)");
+    for (int transaction = 0; transaction < 2; transaction++) {
+        if (transaction) must(db, "BEGIN");
+        sqlite3_stmt *scan = prepare(db, "SELECT id FROM t WHERE id < 100");
+        assert_step(scan, 1);
+        must(db, "INSERT INTO t(id) VALUES (50 + (SELECT count(*) FROM t))");
+        must(db, "UPDATE t SET id = 90 WHERE id = 2");
+        sqlite3_int64 found = number(db, "SELECT group_concat(id, '') FROM t");
+        assert_int_equal(found, 15290); /* a statement that begins later sees them: 1, 52, 90 */
+        assert_step(scan, 2);
+        assert_done(scan);
+        must(db, "DELETE FROM t WHERE id = 52; UPDATE t SET id = 2 WHERE id = 90");
+        if (transaction) must(db, "COMMIT");
+    }
+    close_db(db);
+}
+
+/* The inner scan of a join is filtered anew for each outer row: it keeps the moment it began with. */
+static void inner_scan_keeps_its_moment(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t(id) VALUES (1), (2); CREATE TABLE o(x); INSERT INTO o VALUES (1), (2), (3)");
+    sqlite3_stmt *join = prepare(db, "SELECT t.id FROM o CROSS JOIN t WHERE t.id > 0");
+    assert_step(join, 1);
+    must(db, "INSERT INTO t(id) VALUES (3)");
+    static const int rest[] = {2, 1, 2, 1, 2};
+    for (int i = 0; i < 5; i++) assert_step(join, rest[i]);
+    assert_done(join);
+    close_db(db);
+}
+
+static void counting_turns_into_reading_where_it_stands(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t(id) VALUES (10), (20), (30), (40)");
+    /* no column is asked for in the plan, the rowid is, from the third row on */
+    sqlite3_stmt *rows = prepare(db, "SELECT CASE WHEN ?1 < 0 THEN rowid ELSE 7 END FROM t");
+    sqlite3_bind_int(rows, 1, -1);
+    assert_step(rows, 10);
+    assert_step(rows, 20);
+    sqlite3_reset(rows);
+    sqlite3_bind_int(rows, 1, 1);
+    for (int i = 0; i < 4; i++) assert_step(rows, 7);
+    assert_done(rows);
+    sqlite3_stmt *ones = prepare(db, "SELECT 1 FROM t");
+    for (int i = 0; i < 4; i++) assert_step(ones, 1);
+    assert_done(ones);
+    close_db(db);
+}
+
+static void open_cursor_survives_rollback_of_its_connection(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t(id) VALUES (1), (2), (3); BEGIN; INSERT INTO t(id) VALUES (4)");
+    sqlite3_stmt *scan = prepare(db, "SELECT id FROM t");
+    assert_step(scan, 1);
+    must(db, "ROLLBACK");
+    int rc = sqlite3_step(scan); /* SQLite may end it: SQLITE_ABORT_ROLLBACK; a row is right too */
+    assert_true(rc == SQLITE_ROW || rc == SQLITE_ABORT);
+    sqlite3_finalize(scan);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 3);
+    close_db(db);
+}
+
+/* ---- codes ---------------------------------------------------------------------------------- */
+
+static void assert_code(sqlite3 *db, const char *sql, int code, const char *words)
+{
+    assert_true(run(db, sql) != SQLITE_OK);
+    assert_int_equal(sqlite3_extended_errcode(db), code);
+    assert_string_equal(sqlite3_errmsg(db), words);
+}
+
+static void constraints_have_the_codes_of_an_ordinary_table(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "CREATE VIRTUAL TABLE k USING memwal(id TEXT PRIMARY KEY, v NOT NULL);"
+             "CREATE VIRTUAL TABLE n USING memwal(v);"
+             "INSERT INTO t VALUES (1, 1); INSERT INTO k VALUES ('a', 1); INSERT INTO n VALUES (1)");
+    assert_code(db, "INSERT INTO t VALUES (1, 1)", SQLITE_CONSTRAINT_PRIMARYKEY,
+                "UNIQUE constraint failed: t.id");
+    assert_code(db, "INSERT INTO k VALUES ('a', 1)", SQLITE_CONSTRAINT_PRIMARYKEY,
+                "UNIQUE constraint failed: k.id");
+    assert_code(db, "INSERT INTO n(rowid) VALUES (1)", SQLITE_CONSTRAINT_ROWID,
+                "UNIQUE constraint failed: n.rowid");
+    assert_code(db, "INSERT INTO k VALUES ('b', NULL)", SQLITE_CONSTRAINT_NOTNULL,
+                "NOT NULL constraint failed: k.v");
+    assert_code(db, "INSERT INTO k VALUES (NULL, 1)", SQLITE_CONSTRAINT_NOTNULL,
+                "NOT NULL constraint failed: k.id");
+    assert_code(db, "INSERT INTO t VALUES ('x', 1)", SQLITE_MISMATCH, "datatype mismatch");
+    assert_code(db, "UPDATE t SET id = NULL", SQLITE_MISMATCH, "datatype mismatch");
+    close_db(db);
+}
+
+static void missing_store_is_named_and_drop_works(void **state)
+{
+    (void)state;
+    char sql[400];
+    sqlite3 *db = connect_to(database);
+    snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE t USING memwal(a, path = 'inside')");
+    must(db, sql);
+    must(db, "INSERT INTO t VALUES (1)");
+    close_db(db);
+    snprintf(sql, sizeof sql, "mv '%s/inside' '%s/moved'", folder, folder);
+    assert_int_equal(system(sql), 0);
+    db = connect_to(database);
+    must(db, "PRAGMA table_info(t)");
+    assert_int_equal(run(db, "SELECT * FROM t"), SQLITE_CANTOPEN);
+    assert_non_null(strstr(sqlite3_errmsg(db), "/inside"));
+    assert_int_equal(run(db, "INSERT INTO t VALUES (2)"), SQLITE_CANTOPEN);
+    assert_non_null(strstr(sqlite3_errmsg(db), "memwal: "));
+    snprintf(sql, sizeof sql, "mv '%s/moved' '%s/inside'", folder, folder);
+    assert_int_equal(system(sql), 0);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 1);
+    must(db, "DROP TABLE t");
+    close_db(db);
+}
+
+static void another_store_under_the_path_is_refused(void **state)
+{
+    (void)state;
+    char sql[400];
+    sqlite3 *db = connect_to(database);
+    must(db, "CREATE VIRTUAL TABLE t USING memwal(a, path = 'one');"
+             "CREATE VIRTUAL TABLE u USING memwal(a, path = 'two')");
+    close_db(db);
+    snprintf(sql, sizeof sql, "cd '%s' && rm -r one && mv two one", folder);
+    assert_int_equal(system(sql), 0);
+    db = connect_to(database);
+    assert_true(run(db, "SELECT * FROM t") != SQLITE_OK);
+    assert_non_null(strstr(sqlite3_errmsg(db), "memwal: "));
+    must(db, "DROP TABLE t");
+    close_db(db);
+}
+
+static void wrong_columns_and_missing_folders_are_named(void **state)
+{
+    (void)state;
+    sqlite3 *db = connect_to(database);
+    must(db, "CREATE VIRTUAL TABLE p USING memwal(id TEXT PRIMARY KEY, v, path = 'store')");
+    assert_int_equal(run(db, "CREATE VIRTUAL TABLE q USING memwal(id TEXT PRIMARY KEY, w, path = 'store')"),
+                     SQLITE_MISMATCH);
+    assert_non_null(strstr(sqlite3_errmsg(db), "has other columns"));
+    assert_int_equal(run(db, "CREATE VIRTUAL TABLE q USING memwal(path = 'nothing')"), SQLITE_CANTOPEN);
+    assert_non_null(strstr(sqlite3_errmsg(db), "found none"));
+    assert_true(run(db, "CREATE VIRTUAL TABLE q USING memwal(v, path = 'no/such/folder')") != SQLITE_OK);
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'q%'"), 0);
+    close_db(db);
+}
+
+/* ---- the end of transactions ---------------------------------------------------------------- */
+
+static int veto(void *asked)
+{
+    ++*(int *)asked;
+    return 1;
+}
+
+/* After xSync said ok, SQLite may still roll back. */
+static void commit_hook_takes_a_prepared_transaction_back(void **state)
+{
+    (void)state;
+    int asked = 0;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t VALUES (1, 'stays')");
+    sqlite3_commit_hook(db, veto, &asked);
+    assert_int_equal(run(db, "INSERT INTO t VALUES (2, 'no')"), SQLITE_CONSTRAINT);
+    assert_int_equal(run(db, "BEGIN; UPDATE t SET v = 'no'; COMMIT"), SQLITE_CONSTRAINT);
+    assert_int_equal(asked, 2);
+    sqlite3_commit_hook(db, NULL, NULL);
+    assert_int_equal(number(db, "SELECT count(*) FROM t WHERE v = 'stays'"), 1);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 1);
+    must(db, "INSERT INTO t VALUES (3, 'yes')");
+    close_db(db);
+    db = connect_to(database);
+    assert_int_equal(number(db, "SELECT group_concat(id, '') FROM t"), 13);
+    close_db(db);
+}
+
+/* COMMIT answered BUSY by the host: the transaction stays open, may go on, and is committed once. */
+static void commit_that_was_busy_is_repeated(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    sqlite3 *reader = connect_to(database);
+    must(db, "CREATE TABLE o(x); INSERT INTO o VALUES (1), (2)");
+    sqlite3_stmt *scan = prepare(reader, "SELECT x FROM o");
+    assert_step(scan, 1); /* holds the host's shared lock */
+    must(db, "BEGIN; INSERT INTO t VALUES (1, 'a')");
+    assert_int_equal(run(db, "COMMIT"), SQLITE_BUSY);
+    assert_int_equal(sqlite3_get_autocommit(db), 0);
+    assert_int_equal(run(db, "COMMIT"), SQLITE_BUSY);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 1);
+    must(db, "INSERT INTO t VALUES (2, 'b'); SAVEPOINT s; INSERT INTO t VALUES (3, 'c'); ROLLBACK TO s");
+    assert_int_equal(run(db, "COMMIT"), SQLITE_BUSY);
+    sqlite3_finalize(scan);
+    must(db, "COMMIT");
+    assert_int_equal(number(reader, "SELECT group_concat(id, '') FROM t"), 12);
+    close_db(reader);
+    close_db(db);
+    db = connect_to(database);
+    assert_int_equal(number(db, "SELECT group_concat(id, '') FROM t"), 12);
+    assert_int_equal(number(db, "SELECT memwal_count('t')"), 2);
+    close_db(db);
+}
+
+/* C43 */
+static void other_connections_see_rows_after_commit_only(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    sqlite3 *other = connect_to(database);
+    must(db, "INSERT INTO t VALUES (1, 'old')");
+    assert_int_equal(number(other, "SELECT count(*) FROM t"), 1);
+    must(db, "BEGIN; INSERT INTO t VALUES (2, 'x'); UPDATE t SET v = 'new'");
+    assert_int_equal(number(other, "SELECT count(*) FROM t"), 1);
+    assert_int_equal(number(other, "SELECT count(*) FROM t WHERE v = 'old'"), 1);
+    assert_int_equal(number(other, "SELECT memwal_count('t')"), 1);
+    assert_int_equal(number(db, "SELECT memwal_count('t')"), 2);
+    must(db, "COMMIT");
+    assert_int_equal(number(other, "SELECT count(*) FROM t WHERE v = 'new'"), 2);
+    close_db(other);
+    close_db(db);
+}
+
+static void close_with_an_open_statement_rolls_back(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t VALUES (1, 'a'); CREATE TABLE o(x); INSERT INTO o VALUES (1), (2)");
+    sqlite3_stmt *scan = prepare(db, "SELECT x FROM o");
+    assert_step(scan, 1);
+    must(db, "BEGIN; INSERT INTO t VALUES (2, 'b')");
+    assert_int_equal(sqlite3_close(db), SQLITE_BUSY); /* has told the table already */
+    sqlite3_finalize(scan);
+    must(db, "ROLLBACK");
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 1);
+    close_db(db);
+}
+
+static void close_inside_a_transaction_rolls_back(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t VALUES (1, 'a'); BEGIN; INSERT INTO t VALUES (2, 'b')");
+    close_db(db);
+    db = connect_to(database);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 1);
+    must(db, "INSERT INTO t VALUES (2, 'c')");
+    close_db(db);
+}
+
+/* ---- several connections over one store ----------------------------------------------------- */
+
+static void turn_is_waited_for_as_long_as_the_busy_timeout(void **state)
+{
+    (void)state;
+    sqlite3 *a = connect_to(":memory:");
+    sqlite3 *b = connect_to(":memory:");
+    join_store(a, "id INTEGER PRIMARY KEY, v, ");
+    join_store(b, "");
+    must(a, "BEGIN; INSERT INTO t VALUES (1, 'a')");
+    assert_int_equal(run(b, "INSERT INTO t VALUES (2, 'b')"), SQLITE_BUSY);
+    assert_non_null(strstr(sqlite3_errmsg(b), "memwal: "));
+    sqlite3_busy_timeout(b, 150);
+    struct timespec began;
+    struct timespec ended;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    assert_int_equal(run(b, "INSERT INTO t VALUES (2, 'b')"), SQLITE_BUSY);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    int64_t waited_ms = (ended.tv_sec - began.tv_sec) * 1000 + (ended.tv_nsec - began.tv_nsec) / 1000000;
+    assert_in_range(waited_ms, 140, 5000);
+    must(a, "COMMIT");
+    must(b, "INSERT INTO t VALUES (2, 'b')");
+    assert_int_equal(number(a, "SELECT count(*) FROM t"), 2);
+    close_db(a);
+    close_db(b);
+}
+
+/* Tables of memory and temp only: what others wrote is seen by a transaction that began before. */
+static void statements_see_the_newest_state_inside_begin(void **state)
+{
+    (void)state;
+    sqlite3 *a = connect_to(":memory:");
+    sqlite3 *b = connect_to(":memory:");
+    join_store(a, "id INTEGER PRIMARY KEY, v, ");
+    join_store(b, "");
+    must(a, "BEGIN");
+    assert_int_equal(number(a, "SELECT count(*) FROM t"), 0);
+    must(b, "INSERT INTO t VALUES (1, 1)");
+    must(a, "UPDATE t SET v = v + 1");
+    assert_int_equal(number(a, "SELECT v FROM t"), 2);
+    must(a, "COMMIT");
+    assert_int_equal(number(b, "SELECT v FROM t"), 2);
+    close_db(a);
+    close_db(b);
+}
+
+static void one_statement_sees_one_moment_while_others_write(void **state)
+{
+    (void)state;
+    sqlite3 *a = connect_to(":memory:");
+    sqlite3 *b = connect_to(":memory:");
+    join_store(a, "id INTEGER PRIMARY KEY, v, ");
+    join_store(b, "");
+    must(a, "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)");
+    sqlite3_stmt *scan = prepare(a, "SELECT (SELECT count(*) FROM t y WHERE y.id >= x.id - x.id) FROM t x");
+    assert_step(scan, 3);
+    must(b, "INSERT INTO t VALUES (4, 4); DELETE FROM t WHERE id = 2");
+    assert_step(scan, 3);
+    assert_step(scan, 3);
+    assert_done(scan);
+    assert_int_equal(number(a, "SELECT group_concat(id, '') FROM t"), 134);
+    close_db(a);
+    close_db(b);
+}
+
+/* ---- a forked child ------------------------------------------------------------------------- */
+
+static int use_in_child(sqlite3 *db)
+{
+    if (run(db, "SELECT * FROM t") != SQLITE_MISUSE || !strstr(sqlite3_errmsg(db), "fork")) return 1;
+    if (run(db, "INSERT INTO t VALUES (9, 9)") != SQLITE_MISUSE) return 2;
+    return 0;
+}
+
+static void forked_child_is_refused(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t VALUES (1, 1)");
+    pid_t child = fork();
+    if (child == 0) _exit(use_in_child(db));
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    must(db, "INSERT INTO t VALUES (2, 2)");
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 2);
+    close_db(db);
+}
+
+/* ---- objects come and go -------------------------------------------------------------------- */
+
+static void statements_survive_vacuum_and_schema_changes(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    sqlite3 *other = connect_to(database);
+    sqlite3_stmt *insert = prepare(db, "INSERT INTO t(v) VALUES ('x')");
+    static const char *const changes[] = {"VACUUM", "CREATE TABLE o(x)", "ALTER TABLE o RENAME TO p",
+                                          "DROP TABLE p"};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(sqlite3_step(insert), SQLITE_DONE);
+        sqlite3_reset(insert);
+        must(i % 2 ? other : db, changes[i]);
+    }
+    assert_int_equal(sqlite3_step(insert), SQLITE_DONE);
+    assert_int_equal(sqlite3_last_insert_rowid(db), 5);
+    sqlite3_finalize(insert);
+    assert_int_equal(number(other, "SELECT count(*) FROM t"), 5);
+    must(db, "BEGIN; INSERT INTO t(v) VALUES ('y'); CREATE TABLE q(x); INSERT INTO t(v) VALUES ('z'); SAVEPOINT s; "
+             "CREATE TABLE r(x); INSERT INTO t(v) VALUES ('no'); ROLLBACK TO s; INSERT INTO t(v) VALUES ('w'); COMMIT");
+    assert_int_equal(number(other, "SELECT count(*) FROM t"), 8);
+    close_db(other);
+    close_db(db);
+}
+
+static void rows_of_memory_tables_go_with_the_connection(void **state)
+{
+    (void)state;
+    sqlite3 *db = connect_to(":memory:");
+    setenv("TMPDIR", folder, 1);
+    must(db, "CREATE VIRTUAL TABLE t USING memwal(v); INSERT INTO t VALUES (1), (2); BEGIN; DROP TABLE t; ROLLBACK;"
+             "VACUUM");
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 2);
+    char command[256];
+    snprintf(command, sizeof command, "test \"$(ls -d %s/memwal-* | wc -l)\" = 1", folder);
+    assert_int_equal(system(command), 0);
+    must(db, "DROP TABLE t");
+    close_db(db);
+    snprintf(command, sizeof command, "test -z \"$(ls %s)\"", folder);
+    assert_int_equal(system(command), 0);
+    unsetenv("TMPDIR");
+}
+
+static void statement_in_reset_of_interrupt_works_again(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t(v) VALUES (1), (2), (3)");
+    sqlite3_stmt *scan = prepare(db, "SELECT id FROM t");
+    assert_step(scan, 1);
+    sqlite3_interrupt(db);
+    assert_int_equal(sqlite3_step(scan), SQLITE_INTERRUPT);
+    sqlite3_reset(scan);
+    for (int i = 1; i <= 3; i++) assert_step(scan, i);
+    assert_done(scan);
+    close_db(db);
+}
+
+/* C54, C57 in small: what is bound comes back. */
+static void values_of_all_sizes_come_back(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    static const int sizes[] = {0, 1, 70, 65536, 3000000};
+    sqlite3_stmt *insert = prepare(db, "INSERT INTO t VALUES (?1, zeroblob(?2))");
+    for (int i = 0; i < 5; i++) {
+        sqlite3_bind_int(insert, 1, i);
+        sqlite3_bind_int(insert, 2, sizes[i]);
+        assert_int_equal(sqlite3_step(insert), SQLITE_DONE);
+        sqlite3_reset(insert);
+    }
+    sqlite3_finalize(insert);
+    for (int pass = 0; pass < 2; pass++) {
+        sqlite3_stmt *lengths = prepare(db, "SELECT length(v) FROM t");
+        for (int i = 0; i < 5; i++) assert_step(lengths, sizes[i]);
+        assert_done(lengths);
+        if (pass == 0) must(db, "SELECT memwal_flush('t')");
+    }
+    close_db(db);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(two_cursors_and_look_ups_do_not_disturb_each_other),
+        TEST(scan_goes_on_over_a_delete_on_its_own_connection),
+        TEST(scan_never_meets_rows_written_after_its_start),
+        TEST(inner_scan_keeps_its_moment),
+        TEST(counting_turns_into_reading_where_it_stands),
+        TEST(open_cursor_survives_rollback_of_its_connection),
+        TEST(constraints_have_the_codes_of_an_ordinary_table),
+        TEST(missing_store_is_named_and_drop_works),
+        TEST(another_store_under_the_path_is_refused),
+        TEST(wrong_columns_and_missing_folders_are_named),
+        TEST(commit_hook_takes_a_prepared_transaction_back),
+        TEST(commit_that_was_busy_is_repeated),
+        TEST(other_connections_see_rows_after_commit_only),
+        TEST(close_with_an_open_statement_rolls_back),
+        TEST(close_inside_a_transaction_rolls_back),
+        TEST(turn_is_waited_for_as_long_as_the_busy_timeout),
+        TEST(statements_see_the_newest_state_inside_begin),
+        TEST(one_statement_sees_one_moment_while_others_write),
+        TEST(forked_child_is_refused),
+        TEST(statements_survive_vacuum_and_schema_changes),
+        TEST(rows_of_memory_tables_go_with_the_connection),
+        TEST(statement_in_reset_of_interrupt_works_again),
+        TEST(values_of_all_sizes_come_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+#!/usr/bin/python3
+"""Reads table files, written from core/FORMAT.md alone: a second pair of eyes for what C wrote.
+
+    read_table.py FILE...          verifies all; prints rows, tombstones, distinct ids of each file
+    read_table.py --dump FILE...   prints the versions as well
+
+Exit status 1 and the reason on the first rule that a file breaks; 77 when python3-xxhash or
+python3-zstandard are not installed.
+"""
+import os
+import re
+import struct
+import sys
+
+try:
+    import xxhash
+    import zstandard
+except ImportError as missing:
+    print("%s: install python3-xxhash, python3-zstandard" % missing, file=sys.stderr)
+    sys.exit(77)
+
+HEADER_BYTES, FOOTER_BYTES = 56, 48
+NULL, INTEGER, REAL, TEXT, BLOB = range(5)
+KEY_INTEGER, KEY_TEXT = 1, 2
+SALTS = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D,
+         0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
+M64 = (1 << 64) - 1
+
+
+class Damage(Exception):
+    pass
+
+
+def need(condition, words):
+    if not condition:
+        raise Damage(words)
+
+
+class Scan:
+    """Takes fields from bytes, one behind the other."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, size):
+        need(size <= len(self.data) - self.at, "a field passes the end of its block")
+        self.at += size
+        return self.data[self.at - size:self.at]
+
+    def number(self, width):
+        return int.from_bytes(self.take(width), "little")
+
+    def varint(self):
+        value = 0
+        for i in range(10):
+            byte = self.number(1)
+            value |= (byte & 127) << 7 * i
+            if byte < 128:
+                need(value <= M64, "a varint of more than 64 bits")
+                return value
+        raise Damage("a varint of more than 10 bytes")
+
+    def bytes(self):
+        return self.take(self.varint())
+
+    def left(self):
+        return len(self.data) - self.at
+
+    def rest(self):
+        return self.take(self.left())
+
+
+def signed(value):
+    value &= M64
+    return value - (1 << 64) if value >> 63 else value
+
+
+def width(scan):
+    value = scan.number(1)
+    need(value in (0, 1, 2, 4, 8), "an unknown width")
+    return value
+
+
+def take_integers(scan, count):
+    size, least = width(scan), scan.number(8)
+    return [signed(least + scan.number(size)) for _ in range(count)]
+
+
+def take_deltas(scan, count):
+    size, value, least = width(scan), scan.number(8), scan.number(8)
+    values = [signed(value)]
+    for _ in range(count - 1):
+        value += least + scan.number(size)
+        values.append(signed(value))
+    return values
+
+
+def take_reals(scan, count):
+    return list(struct.unpack("<%dd" % count, scan.take(8 * count)))
+
+
+def take_byte_values(scan, count):
+    size, least = width(scan), scan.number(4)
+    lengths = [least + scan.number(size) for _ in range(count)]
+    return [scan.take(length) for length in lengths]
+
+
+def take_constant(scan):
+    kind = scan.number(1)
+    need(kind <= BLOB, "a constant of unknown type")
+    if kind == NULL:
+        return kind, None
+    if kind == INTEGER:
+        return kind, signed(scan.number(8))
+    if kind == REAL:
+        return kind, take_reals(scan, 1)[0]
+    return kind, scan.rest()
+
+
+def take_mixed(scan, count):
+    kinds = list(scan.take(count))
+    need(all(kind <= BLOB for kind in kinds), "a value of unknown type")
+    values = {NULL: iter([None] * count)}
+    if INTEGER in kinds:
+        values[INTEGER] = iter(take_integers(scan, kinds.count(INTEGER)))
+    if REAL in kinds:
+        values[REAL] = iter(take_reals(scan, kinds.count(REAL)))
+    if TEXT in kinds or BLOB in kinds:
+        count = kinds.count(TEXT) + kinds.count(BLOB)
+        values[TEXT] = values[BLOB] = iter(take_byte_values(scan, count))
+    return [(kind, next(values[kind])) for kind in kinds]
+
+
+def decode_page(raw, count):
+    """(encoding, [(type, value)])"""
+    scan = Scan(raw)
+    encoding = scan.number(1)
+    if encoding == 1:
+        cells = [take_constant(scan)] * count
+    elif encoding in (2, 3):
+        take = take_integers if encoding == 2 else take_deltas
+        cells = [(INTEGER, value) for value in take(scan, count)]
+    elif encoding == 4:
+        cells = [(REAL, value) for value in take_reals(scan, count)]
+    elif encoding in (5, 6):
+        kind = TEXT if encoding == 5 else BLOB
+        cells = [(kind, value) for value in take_byte_values(scan, count)]
+    else:
+        need(encoding == 7, "an unknown encoding")
+        cells = take_mixed(scan, count)
+    need(scan.left() == 0, "bytes are left behind a page")
+    return encoding, cells
+
+
+def order(cell):
+    kind, value = cell
+    return (kind if kind >= TEXT else INTEGER, value)
+
+
+class Bound:
+    def __init__(self, scan):
+        tag = scan.number(1)
+        self.cut, self.kind, self.value = tag >= 16, tag % 16, None
+        need(tag < 32 and self.kind <= BLOB, "a bound of unknown type")
+        if self.kind == INTEGER:
+            self.value = signed(scan.number(8))
+        elif self.kind == REAL:
+            self.value = take_reals(scan, 1)[0]
+        elif self.kind != NULL:
+            self.value = scan.bytes()
+            need(len(self.value) <= 32, "a bound of wrong size")
+            need(not self.cut or len(self.value) == 32, "a cut bound of wrong size")
+
+    def check(self, cell):
+        """The bound was made from this very value."""
+        if cell is None:
+            return self.kind == NULL
+        kind, value = cell
+        if kind >= TEXT:
+            return self.kind == kind and self.cut == (len(value) > 32) and self.value == value[:32]
+        return self.kind in (INTEGER, REAL) and not self.cut and self.value == value
+
+
+class Table:
+    def __init__(self, path):
+        self.name = os.path.basename(path)
+        with open(path, "rb") as file:
+            self.data = file.read()
+        need(len(self.data) >= HEADER_BYTES + FOOTER_BYTES, "too short")
+        self.read_header()
+        self.read_footer()
+        self.read_index()
+
+    def checksum(self, data):
+        return xxhash.xxh3_64_intdigest(data, seed=self.seed)
+
+    def block(self, offset, size, checksum, words):
+        need(offset + size <= len(self.data), words + " passes the file's end")
+        data = self.data[offset:offset + size]
+        need(self.checksum(data) == checksum, words + " at %d fails its checksum" % offset)
+        return data
+
+    def read_header(self):
+        header = struct.unpack("<8sII16sQQQ", self.data[:HEADER_BYTES])
+        magic, version, zero, store, epoch, number, checksum = header
+        need(magic == b"MWTABLE\n" and zero == 0, "no table file")
+        self.seed = xxhash.xxh3_64_intdigest(store + struct.pack("<QQ", epoch, number), seed=0)
+        need(self.checksum(self.data[:48]) == checksum, "the header fails its checksum")
+        need(version == 1, "format version %d" % version)
+        if re.fullmatch(r"table-[0-9a-f]{16}-[0-9a-f]{16}", self.name):
+            need(self.name == "table-%016x-%016x" % (epoch, number), "not the file of its name")
+        self.store, self.epoch, self.number = store, epoch, number
+
+    def read_footer(self):
+        footer = self.data[-FOOTER_BYTES:]
+        fields = struct.unpack("<QQIIQQ8s", footer)
+        size, offset, bytes_, version, properties_sum, checksum, magic = fields
+        need(magic == b"\nMWTEND\n", "does not end as a table file")
+        need(self.checksum(footer[:32]) == checksum, "the footer fails its checksum")
+        need(version == 1 and size == len(self.data), "the file's size is not the footer's")
+        need(offset + bytes_ + FOOTER_BYTES == size, "the properties do not end at the footer")
+        self.footer_checksum = checksum
+        scan = Scan(self.block(offset, bytes_, properties_sum, "properties"))
+        self.rows, self.tombstones, self.sequence_min, self.sequence_max, self.group_count = (
+            scan.number(8) for _ in range(5))
+        self.filter_place = [scan.number(8) for _ in range(3)]
+        self.index_place = [scan.number(8) for _ in range(3)]
+        self.key = scan.number(1)
+        need(self.key in (KEY_INTEGER, KEY_TEXT), "an unknown kind of key")
+        self.column_ids = [scan.varint() for _ in range(scan.varint())]
+        need(scan.left() == 0, "bytes are left behind the properties")
+        need(self.sequence_min <= self.sequence_max, "sequences")
+        need(sum(self.filter_place[:2]) == self.index_place[0], "a gap between filter and index")
+        need(sum(self.index_place[:2]) == offset, "a gap between index and properties")
+
+    def read_index(self):
+        self.filter = self.block(*self.filter_place, "filter")
+        scan = Scan(self.block(*self.index_place, "index"))
+        self.groups, offset, last = [], HEADER_BYTES, None
+        for _ in range(self.group_count):
+            group = {"rows": scan.varint(), "tombstones": scan.varint(), "offset": offset}
+            group["directory"] = offset + scan.varint()
+            group["directory_bytes"] = scan.varint()
+            group["checksum"] = scan.number(8)
+            group["first"], group["last"] = scan.bytes(), scan.bytes()
+            need(1 <= group["rows"] <= 65536, "a group's rows")
+            need(group["tombstones"] <= group["rows"], "a group's tombstones")
+            need(last is None or last < group["first"], "groups out of order")
+            offset, last = group["directory"] + group["directory_bytes"], group["last"]
+            self.groups.append(group)
+        need(scan.left() == 0, "bytes are left behind the index")
+        need(offset == self.filter_place[0], "a gap between the groups and the filter")
+        ids = self.rows + self.tombstones
+        need(sum(group["rows"] for group in self.groups) == ids, "the number of versions")
+        need(sum(group["tombstones"] for group in self.groups) == self.tombstones,
+             "the number of tombstones")
+        need(len(self.filter) == (ids * 10 + 511) // 512 * 64, "the filter's size")
+
+    def page(self, scan, offset, has_separator):
+        rows, raw_bytes, stored_bytes = scan.varint(), scan.varint(), scan.varint()
+        checksum = scan.number(8)
+        separator = scan.bytes() if has_separator else None
+        need(rows >= 1 and 1 <= stored_bytes <= raw_bytes, "a page's sizes")
+        need(raw_bytes <= (32768 if rows > 1 else 2**30 + 64), "a page larger than allowed")
+        raw = self.block(offset, stored_bytes, checksum, "page")
+        if stored_bytes < raw_bytes:
+            need(zstandard.frame_content_size(raw) == raw_bytes, "a frame of another size")
+            raw = zstandard.ZstdDecompressor().decompress(raw)
+        encoding, cells = decode_page(raw, rows)
+        return stored_bytes, separator, encoding, cells
+
+    def key_bytes(self, cell):
+        return cell[1] if self.key == KEY_TEXT else struct.pack(">Q", (cell[1] & M64) ^ (1 << 63))
+
+    def check_keys(self, separator, encoding, cells, before):
+        allowed = (5,) if self.key == KEY_TEXT else (2, 3)
+        need(encoding in allowed, "an encoding that keys never have")
+        for i, cell in enumerate(cells):
+            key = self.key_bytes(cell)
+            need(before is None or before < key, "keys do not ascend")
+            if i == 0 and separator is not None:
+                need(before < separator <= key, "a separator is wrong")
+            need(self.may_hold(key), "the filter denies a key")
+            before = key
+        return before
+
+    def may_hold(self, key):
+        hash_ = self.checksum(key)
+        block = ((hash_ >> 32) * (len(self.filter) // 64) >> 32) * 64
+        for i, salt in enumerate(SALTS):
+            word = int.from_bytes(self.filter[block + 8 * i:block + 8 * i + 8], "little")
+            if not word >> ((hash_ & 0xFFFFFFFF) * salt % 2**32 >> 26) & 1:
+                return False
+        return True
+
+    def read_group(self, group):
+        """[(key, tombstone, [cell of each column])]"""
+        rows, offset = group["rows"], group["offset"]
+        place = group["directory"], group["directory_bytes"], group["checksum"]
+        scan = Scan(self.block(*place, "directory"))
+        flags = scan.number(1)
+        need(flags == (1 if group["tombstones"] else 0), "flags")
+        bits = int.from_bytes(scan.take((rows + 7) // 8), "little") if flags else 0
+        need(bits >> rows == 0, "a spare bit is set")
+        need(bin(bits).count("1") == group["tombstones"], "the tombstones' bits")
+        page_count, columns, before = scan.varint(), [], None
+        for column in range(1 + len(self.column_ids)):
+            cells = []
+            while len(cells) < rows:
+                has_separator = column == 0 and len(cells) > 0
+                size, separator, encoding, more = self.page(scan, offset, has_separator)
+                if column == 0:
+                    before = self.check_keys(separator, encoding, more, before)
+                offset, page_count = offset + size, page_count - 1
+                cells += more
+            need(len(cells) == rows, "a page passes the group's last row")
+            columns.append(cells)
+        need(page_count == 0 and offset == group["directory"], "pages do not fill the group")
+        keys = [self.key_bytes(cell) for cell in columns[0]]
+        need(keys[0] == group["first"] and keys[-1] == group["last"], "first or last key")
+        for cells in columns[1:]:
+            self.check_statistics(scan, cells, bits)
+        need(scan.left() == 0, "bytes are left behind a directory")
+        return [(columns[0][r][1], bool(bits >> r & 1), [cells[r] for cells in columns[1:]])
+                for r in range(rows)]
+
+    @staticmethod
+    def check_statistics(scan, cells, bits):
+        live = [cell for r, cell in enumerate(cells) if not bits >> r & 1]
+        need(all(cell[0] == NULL for r, cell in enumerate(cells) if bits >> r & 1),
+             "a tombstone has a value")
+        values = [cell for cell in live if cell[0] != NULL]
+        need(scan.varint() == len(live) - len(values), "the number of NULLs")
+        need(Bound(scan).check(min(values, key=order, default=None)), "a least value")
+        need(Bound(scan).check(max(values, key=order, default=None)), "a greatest value")
+
+    def versions(self):
+        for group in self.groups:
+            yield from self.read_group(group)
+
+
+def show(cell):
+    kind, value = cell
+    return "NULL" if kind == NULL else "x'%s'" % value.hex() if kind == BLOB else repr(value)
+
+
+def read_file(path, dump):
+    table = Table(path)
+    rows = tombstones = 0
+    ids = set()
+    for key, tombstone, cells in table.versions():
+        ids.add(key)
+        tombstones += tombstone
+        rows += not tombstone
+        if dump:
+            shown = ["tombstone"] if tombstone else [show(cell) for cell in cells]
+            print("\t".join([repr(key)] + shown))
+    need(rows == table.rows and tombstones == table.tombstones, "the number of rows")
+    need(len(ids) == rows + tombstones, "an id twice")
+    print("%s: rows %d, tombstones %d, distinct ids %d" % (path, rows, tombstones, len(ids)))
+
+
+def main(args):
+    dump = "--dump" in args
+    paths = [arg for arg in args if arg != "--dump"]
+    if not paths:
+        print(__doc__, file=sys.stderr)
+        return 2
+    for path in paths:
+        try:
+            read_file(path, dump)
+        except Damage as damage:
+            print("%s: %s" % (path, damage), file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
