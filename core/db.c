@@ -179,10 +179,19 @@ mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
     return MW_OK;
 }
 
+/* Everybody inside has been told MW_CLOSED by now; they end their transactions, then the store may go. */
+static void wait_for_transactions(mw_store *store)
+{
+    mw_store_lock(store);
+    while (store->transactions > 0) mw_store_wait(store, UINT64_MAX);
+    mw_store_unlock(store);
+}
+
 mw_rc mw_db_close(mw_db *db, mw_err *err)
 {
     mw_store *store = store_of(db);
     mw_commit_close(store);
+    wait_for_transactions(store);
     mw_background_stop(store);
     mw_rc rc = store->stopped.rc;
     if (rc != MW_OK) mw_fail(err, rc, "%s", store->stopped.text);

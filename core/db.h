@@ -58,7 +58,7 @@ mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
 /* Ends background work, resolves what is open (MW_CLOSED), writes and syncs what is left, frees the
 ** db in any case. Reports the first failure, also one that a background step had parked. Requires
 ** that no cursor, snapshot or transaction of it is in use, but for threads that wait inside a
-** commit. */
+** transaction: they get MW_CLOSED, and it waits until they have ended theirs. */
 mw_rc mw_db_close(mw_db *db, mw_err *err) MW_MUST_USE;
 
 /* Stops at once, writing nothing: what a kill would leave. For tests and forked children. */

@@ -26,8 +26,8 @@
 ** in a later segment proves the same for everything before it.
 **
 ** A crash in the middle of a write leaves any subset of its sectors: the checksum finds that. A
-** crash in the middle of creating a segment leaves no name or half a header: no record can have
-** been acknowledged from it, and the reader says "not whole".
+** crash in the middle of creating a segment leaves no name or half a header, and nothing behind it:
+** no record can have been acknowledged from it, and the reader says "not whole".
 **
 ** Why not cut the bad tail off and write over it: what was read back may live in the page cache
 ** only. The successor writes into a segment of its own instead (epoch.c). */
@@ -91,7 +91,8 @@ static uint64_t padded(uint64_t bytes) { return (bytes + 7) & ~(uint64_t)7; }
 
 uint64_t mw_log_entry_bytes(uint64_t payload_bytes)
 {
-    uint64_t records = payload_bytes / MW_LOG_RECORD_BYTES_MAX + 1;
+    uint64_t records = (payload_bytes + MW_LOG_RECORD_BYTES_MAX - 1) / MW_LOG_RECORD_BYTES_MAX;
+    if (records == 0) records = 1; /* an empty payload is a record, too */
     return records * MW_LOG_RECORD_HEADER_BYTES + padded(payload_bytes);
 }
 
@@ -395,6 +396,18 @@ static mw_rc read_record(mw_log_reader *reader, uint64_t offset, record *out, bo
     return MW_OK;
 }
 
+/* A header that does not count. It is durable before anything is written behind it: so with
+** something behind it this is damage, else the segment was being created. */
+static mw_rc bad_header(mw_log_reader *reader, mw_err *err)
+{
+    uint64_t bytes;
+    int sys = reader->env->file_size(reader->env->ctx, reader->file, &bytes);
+    if (sys) return mw_fail_sys(err, sys, "reading the size", reader->name);
+    MW_CHECK_DISK(bytes <= MW_LOG_HEADER_BYTES, err, reader->name, 0,
+                  "the header fails its checks, or belongs to another segment");
+    return MW_OK;
+}
+
 static mw_rc read_header(mw_log_reader *reader, bool *whole, mw_err *err)
 {
     const uint8_t *at;
@@ -405,7 +418,7 @@ static mw_rc read_header(mw_log_reader *reader, bool *whole, mw_err *err)
                 memcmp(at + HEADER_STORE, reader->header.store.bytes, 16) == 0 &&
                 mw_get_u64(at + HEADER_EPOCH) == reader->header.epoch &&
                 mw_get_u64(at + HEADER_NUMBER) == reader->header.number;
-    if (!ours || mw_get_u64(at + HEADER_CHECKSUM) != right) return MW_OK;
+    if (!ours || mw_get_u64(at + HEADER_CHECKSUM) != right) return bad_header(reader, err);
     *whole = true;
     reader->chain = right;
     reader->offset = MW_LOG_HEADER_BYTES;

@@ -84,7 +84,8 @@ typedef enum mw_log_found {
 } mw_log_found;
 
 /* Opens a segment and verifies its header against store, epoch and number. *whole is false when the
-** header itself is torn or absent (the segment was being created): then no reader is made. */
+** header itself is torn or absent and nothing lies behind it (the segment was being created): then no
+** reader is made. MW_CORRUPT: something lies behind a header that fails. */
 mw_rc mw_log_reader_open(const mw_env *env, int dir, const mw_store_id *store, uint64_t epoch,
                          uint64_t number, mw_log_reader **reader, bool *whole,
                          mw_err *err) MW_MUST_USE;

@@ -78,6 +78,7 @@ typedef struct mw_store {
 
     mw_err stopped;           /* [m] rc != MW_OK: no more writing, and why               */
     bool closing;             /* [m] */
+    uint64_t transactions;    /* [m] begun or beginning, and not ended */
     mw_err parked;            /* [m] first failure of a background step, for last_error  */
     mw_thread *thread;        /* [m] background work, NULL: none                         */
     mw_cond *work;            /* [m] wakes it                                            */

@@ -98,14 +98,34 @@ static mw_rc open_txn(mw_store *store, mw_txn **out, mw_err *err)
     return MW_OK;
 }
 
+/* Closing waits for whoever is inside a transaction: a waiter that was told MW_CLOSED still has to get
+** out before the store is freed. */
+static void enter(mw_store *store)
+{
+    mw_store_lock(store);
+    store->transactions++;
+    mw_store_unlock(store);
+}
+
+/* The store may be gone afterwards. */
+static void leave(mw_store *store)
+{
+    mw_store_lock(store);
+    store->transactions--;
+    store->env->cond_broadcast(store->env->ctx, store->progress);
+    mw_store_unlock(store);
+}
+
 mw_rc mw_txn_begin(mw_db *db, uint64_t wait_ms, mw_txn **txn, mw_err *err)
 {
     mw_store *store = (mw_store *)db;
+    enter(store);
     mw_rc rc = mw_flush_make_room(store, err);
     if (rc == MW_OK) rc = mw_turn_take(store, mw_store_deadline(store, wait_ms), err);
-    if (rc != MW_OK) return rc;
-    rc = open_txn(store, txn, err);
-    if (rc != MW_OK) mw_turn_give(store);
+    bool turn = rc == MW_OK;
+    if (rc == MW_OK) rc = open_txn(store, txn, err);
+    if (rc != MW_OK && turn) mw_turn_give(store);
+    if (rc != MW_OK) leave(store);
     return rc;
 }
 
@@ -146,6 +166,7 @@ static void free_txn(mw_txn *txn)
     mw_memtable_unref(txn->overlay);
     mw_free(store->env, txn->changes);
     mw_free(store->env, txn);
+    leave(store);
 }
 
 uint64_t mw_txn_undecided_generation(mw_store *store)

@@ -1,15 +1,16 @@
 /* cursor.c: reading rows.
 **
-** A cursor takes the statement's snapshot at its first xFilter and keeps it until xClose, however often
-** an outer loop filters it anew: one statement sees one moment.
+** A cursor takes the statement's snapshot at its first xFilter and keeps it until xClose, however
+** often an outer loop filters it anew: one statement sees one moment.
 **
-** xFilter turns the plan and its arguments into a range of ids. Where no row can match it stands at the
-** end at once; where SQLite may compare text ids as numbers, the bound is widened or left away and more
-** rows are shown than asked for, which SQLite then looks at again.
+** xFilter turns the plan and its arguments into a range of ids. Where no row can match it stands at
+** the end at once; where SQLite may compare text ids as numbers, the bound is widened or left away
+** and more rows are shown than asked for, which SQLite then looks at again.
 **
-** Counting: SQLite counts by stepping. Where no column is asked for, a step is one subtraction, and the
-** rows are opened only if xColumn or xRowid is called after all (DELETE does so): then the cursor goes
-** to the row at which the counting has arrived. */
+** Counting: SQLite counts by stepping. Where no column is asked for, a step is one subtraction, and
+** the rows are opened only if xColumn or xRowid is called after all (DELETE does so): then the
+** cursor goes to the row at which the counting has arrived. */
+#include "connection.h"
 #include "plan.h"
 #include "row.h"
 #include "txn.h"
@@ -68,8 +69,8 @@ static void set_integer_bound(bound *end, int64_t number)
     mx_key_of_integer(&end->key, number);
 }
 
-/* ids >= real (or > with strict). The ends of the range of ids as reals: -2^63 is exact, 2^63 is the
-** first one above. */
+/* ids >= real (or > with strict). The ends of the range of ids as reals: -2^63 is exact, 2^63 is
+** the first one above. */
 static void low_of_real(range *to, double real, bool strict)
 {
     if (real >= 9223372036854775808.0) {
@@ -134,8 +135,9 @@ static int bound_integer(range *to, sqlite3_value *value, bool low, bool strict)
     return SQLITE_OK;
 }
 
-/* Numbers compare below all texts, and a text id that looks like a number begins with nothing higher
-** than '9'. So an upper bound that may be compared numerically reaches up to ':' at least. */
+/* Numbers compare below all texts, and a text id that looks like a number begins with nothing
+** higher than '9'. So an upper bound that may be compared numerically reaches up to ':' at least.
+** */
 static void widen_high(bound *high)
 {
     static const uint8_t above_numbers[] = {'9' + 1};
@@ -143,8 +145,8 @@ static void widen_high(bound *high)
     if (mw_slice_compare(high->key.slice, least) < 0) high->key.slice = least;
 }
 
-/* An argument against text ids. plain: it has no affinity of its own, so SQLite makes a text of it; else
-** it may come from a numeric column, and SQLite makes numbers of the ids. */
+/* An argument against text ids. plain: it has no affinity of its own, so SQLite makes a text of it;
+** else it may come from a numeric column, and SQLite makes numbers of the ids. */
 static int bound_text(range *to, argument from, bool low)
 {
     int type = sqlite3_value_type(from.value);
@@ -233,7 +235,8 @@ static int open_rows(mx_cursor *cursor)
 static mw_rc go_to_start(mx_cursor *cursor, const bound *start, mw_err *err)
 {
     mw_cursor *rows = cursor->rows;
-    if (!start->set) return cursor->backward ? mw_cursor_last(rows, err) : mw_cursor_first(rows, err);
+    if (!start->set)
+        return cursor->backward ? mw_cursor_last(rows, err) : mw_cursor_first(rows, err);
     mw_rc rc = cursor->backward ? mw_cursor_seek_back(rows, start->key.slice, err)
                                 : mw_cursor_seek(rows, start->key.slice, err);
     if (rc != MW_OK || !start->strict || !mw_cursor_valid(rows)) return rc;

@@ -3,10 +3,12 @@
 ** Three things have to be told apart:
 **
 **   mx_connection  one per sqlite3*: the client data of the module and of every function.
-**   mx_vtab        one per sqlite3_vtab object. Not an identity: after schema changes one connection
+**   mx_vtab        one per sqlite3_vtab object. Not an identity: after schema changes one
+**   connection
 **                  may hold two of them for one table, so no transaction state lives here.
 **   mx_txn         one per connection and engine store: turn, savepoints, statement snapshot. All
-**                  tables of a connection over one store (main.t, temp.t, a re-connected t) share it.
+**                  tables of a connection over one store (main.t, temp.t, a re-connected t) share
+**                  it.
 **
 ** Everything here is used by one thread at a time: SQLite serialises the calls of a connection. */
 #ifndef MX_INTERNAL_H

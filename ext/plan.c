@@ -1,17 +1,18 @@
 /* plan.c: xBestIndex.
 **
 ** Ids are the only order the store has, so there are four ways: one id, a range of ids, everything,
-** and counting. What makes it delicate is that SQLite hands the other side of a comparison over as it
-** is, without the column's affinity:
+** and counting. What makes it delicate is that SQLite hands the other side of a comparison over as
+** it is, without the column's affinity:
 **
-**   - For integer ids the cursor turns any argument into exact bounds, so SQLite need not look again
-**     (omit) and an equality yields at most one row (unique).
-**   - For text ids SQLite may be comparing numerically (text = integer column: '1' and '01' both equal
-**     1), which only a scan answers. Literals and parameters have no affinity of their own, so with them
-**     texts are compared; all else may be a column, and the cursor widens such a bound. So nothing is
-**     omitted and nothing is called unique.
-**   - A bound under another collation than BINARY (LIKE brings NOCASE ones) is none of ours; and where
-**     the host keeps texts in UTF-16, its BINARY order is not that of the store: only equality holds. */
+**   - For integer ids the cursor turns any argument into exact bounds, so SQLite need not look
+**     again (omit) and an equality yields at most one row (unique).
+**   - For text ids SQLite may be comparing numerically (text = integer column: '1' and '01' both
+**     equal 1), which only a scan answers. Literals and parameters have no affinity of their own,
+**     so with them texts are compared; all else may be a column, and the cursor widens such a
+**     bound. So nothing is omitted and nothing is called unique.
+**   - A bound under another collation than BINARY (LIKE brings NOCASE ones) is none of ours; and
+**     where the host keeps texts in UTF-16, its BINARY order is not that of the store: only equality
+**     holds. */
 #include "plan.h"
 
 #include "txn.h"

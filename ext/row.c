@@ -1,9 +1,9 @@
 /* row.c: SQLite's values and the engine's.
 **
-** A virtual table gets values as they were bound. What an ordinary table keeps of them is decided by
-** SQLite's applyAffinity, OP_MakeRecord and OP_RealAffinity; the rules here are theirs. Text becomes
-** a number through sqlite3_value_numeric_type, numbers become text through sqlite3_value_text, so that
-** every digit is SQLite's own. */
+** A virtual table gets values as they were bound. What an ordinary table keeps of them is decided
+** by SQLite's applyAffinity, OP_MakeRecord and OP_RealAffinity; the rules here are theirs. Text
+** becomes a number through sqlite3_value_numeric_type, numbers become text through
+** sqlite3_value_text, so that every digit is SQLite's own. */
 #include "row.h"
 
 /* SQLite's test for "this real is really an integer": the round trip changes nothing, and the two
@@ -44,8 +44,8 @@ static int set_blob(sqlite3_value *value, mw_value *to)
     return SQLITE_OK;
 }
 
-/* The number that a text is, or the text itself. Works on a copy: the conversion drops the text from
-** the value, which SQLite may hold in a register that it uses again. */
+/* The number that a text is, or the text itself. Works on a copy: the conversion drops the text
+** from the value, which SQLite may hold in a register that it uses again. */
 static int number_of_text(sqlite3_value *value, mw_value *to)
 {
     sqlite3_value *copy = sqlite3_value_dup(value);

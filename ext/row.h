@@ -12,8 +12,8 @@ typedef struct mx_key {
     uint8_t integer[MW_INTEGER_KEY_BYTES];
 } mx_key;
 
-/* What an ordinary table would keep of value in a column of this affinity. to->bytes is borrowed from
-** value until SQLite changes that. SQLITE_OK or SQLITE_NOMEM. */
+/* What an ordinary table would keep of value in a column of this affinity. to->bytes is borrowed
+** from value until SQLite changes that. SQLITE_OK or SQLITE_NOMEM. */
 int mx_row_value(sqlite3_value *value, char affinity, mw_value *to);
 
 /* Sets *exact when value, as it would be stored in an INTEGER column, is an integer. */

@@ -1,37 +1,32 @@
-/* txn.c: connections, transactions, savepoints and statement snapshots.
+/* txn.c: transactions, savepoints and statement snapshots.
 **
 **   sqlite3* -- mx_connection -- mx_txn (one per store) <--- mx_vtab, mx_cursor (any number)
 **                                  |- mw_txn    between begin and commit or rollback: the turn
 **                                  |- marks     savepoint n began at marks[n]
 **                                  `- snapshot  what the statement sees, while cursors are open
 **
-** Savepoints. SQLite announces them sparsely: numbers may start above 0, one number is announced once
-** per table and so several times per store, and a number may be rolled back to that was never
-** announced. So savepoint(n) fills marks up to n with the present position and leaves marks that are
-** there alone; a position before the turn was taken is MARK_START; rollback_to(-1) undoes everything.
+** Savepoints. SQLite announces them sparsely: numbers may start above 0, one number is announced
+** once per table and so several times per store, and a number may be rolled back to that was never
+** announced. So savepoint(n) fills marks up to n with the present position and leaves marks that
+** are there alone; a position before the turn was taken is MARK_START; rollback_to(-1) undoes
+** everything.
 **
 ** Snapshots. All open cursors share one, so that one statement sees one moment. version counts what
 ** changes the view of this connection (its own changes, undo, begin, end): a snapshot of an older
 ** version is not given to new cursors, so a later statement sees what was written before it, while
 ** cursors that are open keep the moment they began with and never meet rows written after.
 **
-** Ends. SQLite does not tell a dropped table how its transaction ends, so DROP is refused while there
-** are changes (mx_txn_leave). A table that was created in this transaction and is not in the schema at
-** the commit was undone by ROLLBACK TO, of which nobody was told: its rows are undone here. */
+** Ends. SQLite does not tell a dropped table how its transaction ends, so DROP is refused while
+** there are changes (mx_txn_leave). A table that was created in this transaction and is not in the
+** schema at the commit was undone by ROLLBACK TO, of which nobody was told: its rows are undone
+** here. */
 #include "txn.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "coding.h"
+#include "connection.h"
 #include "vtab.h"
 
 static const uint64_t MARK_START = UINT64_MAX;
-
-enum {
-    STALL_SLICE_MS = 20,
-    STALL_WAIT_MS = 10000, /* for a flush, before writing is refused as full */
-};
 
 struct mx_txn {
     mx_connection *connection; /* borrowed: it outlives its stores                          */
@@ -63,99 +58,6 @@ struct mx_txn {
     bool rowid_any;            /* there is a row                                            */
     bool rowid_known;          /* both are right for the transaction that is open           */
 };
-
-/* ---- connections ---------------------------------------------------------------------------- */
-
-static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
-static mx_connection *registry;
-static atomic_uint forks;
-
-/* In a child the mutex may be held by a thread that is not there; it is made anew. */
-static void after_fork(void)
-{
-    atomic_fetch_add(&forks, 1);
-    pthread_mutex_init(&registry_mutex, NULL);
-}
-
-static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, after_fork); }
-
-mx_connection *mx_connection_new(sqlite3 *db)
-{
-    pthread_once(&registry_once, watch_forks);
-    mx_connection *connection = sqlite3_malloc64(sizeof *connection);
-    if (!connection) return NULL;
-    *connection = (mx_connection){
-        .db = db,
-        .references = 1,
-        .forks = atomic_load(&forks),
-        .host_version = sqlite3_libversion_number(),
-    };
-    pthread_mutex_lock(&registry_mutex);
-    connection->next = registry;
-    registry = connection;
-    pthread_mutex_unlock(&registry_mutex);
-    return connection;
-}
-
-mx_connection *mx_connection_ref(mx_connection *connection)
-{
-    connection->references++;
-    return connection;
-}
-
-mx_connection *mx_connection_of(sqlite3 *db)
-{
-    pthread_mutex_lock(&registry_mutex);
-    mx_connection *found = registry;
-    while (found && found->db != db) found = found->next;
-    pthread_mutex_unlock(&registry_mutex);
-    return found;
-}
-
-static void unlist_connection(mx_connection *connection)
-{
-    pthread_mutex_lock(&registry_mutex);
-    mx_connection **at = &registry;
-    while (*at && *at != connection) at = &(*at)->next;
-    if (*at) *at = connection->next;
-    pthread_mutex_unlock(&registry_mutex);
-}
-
-void mx_connection_unref(void *connection)
-{
-    mx_connection *mine = connection;
-    if (!mine || --mine->references > 0) return;
-    unlist_connection(mine);
-    for (mx_txn *txn = mine->txns, *next; txn; txn = next) {
-        next = txn->next;
-        mx_txn_release(txn);
-    }
-    sqlite3_free(mine);
-}
-
-bool mx_connection_is_forked(const mx_connection *connection)
-{
-    return connection->forks != atomic_load(&forks);
-}
-
-int mx_connection_check(const mx_connection *connection, char **error)
-{
-    if (!mx_connection_is_forked(connection)) return SQLITE_OK;
-    return mx_err_put(error, SQLITE_MISUSE,
-                      "this connection was opened before a fork, by the parent process; "
-                      "open an own one in the child");
-}
-
-bool mx_connection_interrupted(const mx_connection *connection)
-{
-#if SQLITE_VERSION_NUMBER >= 3041000
-    return connection->host_version >= 3041000 && sqlite3_is_interrupted(connection->db);
-#else
-    (void)connection;
-    return false;
-#endif
-}
 
 /* ---- life of an mx_txn ---------------------------------------------------------------------- */
 
@@ -272,8 +174,8 @@ int64_t mx_txn_rows_seen(const mx_txn *txn) { return txn ? txn->rows_seen : -1; 
 
 /* ---- failures ------------------------------------------------------------------------------- */
 
-/* Plain BUSY would tell SQLite that the same call may work later; inside a transaction that has been
-** doomed it cannot, and a COMMIT answered so would stay open. */
+/* Plain BUSY would tell SQLite that the same call may work later; inside a transaction that has
+** been doomed it cannot, and a COMMIT answered so would stay open. */
 int mx_txn_fail(mx_vtab *vtab, const mw_err *err)
 {
     int code = mx_err_vtab(&vtab->base, err);
@@ -294,9 +196,10 @@ static int make_ready(mx_vtab *vtab, mx_txn **txn)
     int rc = mx_vtab_use(vtab, txn, &words);
     if (rc != SQLITE_OK) return fail_words(vtab, rc, words);
     if ((*txn)->unknown.rc == MW_OK) return SQLITE_OK;
-    return mx_err_set(&vtab->base, SQLITE_IOERR,
-                      "outcome unknown: a rollback failed (%s); reopen the store to see what it holds",
-                      (*txn)->unknown.text);
+    return mx_err_set(
+        &vtab->base, SQLITE_IOERR,
+        "outcome unknown: a rollback failed (%s); reopen the store to see what it holds",
+        (*txn)->unknown.text);
 }
 
 /* ---- begin ---------------------------------------------------------------------------------- */
@@ -313,27 +216,11 @@ static uint64_t busy_timeout_ms(sqlite3 *db)
     return wait_ms > 0 ? (uint64_t)wait_ms : 0;
 }
 
-/* A store that cannot flush as fast as it is written to slows its writers down, whatever the busy timeout
-** says: nobody else has to give way, so there is nothing that an application could wait for better. */
-static mw_rc wait_for_room(mx_txn *txn, mw_err *err)
-{
-    mw_rc rc = MW_FULL;
-    for (int waited_ms = 0; rc == MW_FULL && waited_ms < STALL_WAIT_MS; waited_ms += STALL_SLICE_MS) {
-        mx_err_clear(err);
-        if (mx_connection_interrupted(txn->connection)) {
-            return mw_fail(err, MW_INTERRUPTED, "%s", mw_rc_text(MW_INTERRUPTED));
-        }
-        rc = mw_txn_begin(txn->db, STALL_SLICE_MS, &txn->open, err);
-    }
-    return rc;
-}
-
-/* SQLite fixes the answer of PRAGMA busy_timeout when it prepares it, so it is asked anew each time;
-** but only by those who have to wait. */
+/* SQLite fixes the answer of PRAGMA busy_timeout when it prepares it, so it is asked anew each
+** time; but only by those who have to wait. */
 static mw_rc take_turn(mx_txn *txn, mw_err *err)
 {
     mw_rc rc = mw_txn_begin(txn->db, 0, &txn->open, err);
-    if (rc == MW_FULL) rc = wait_for_room(txn, err);
     if (rc != MW_BUSY) return rc;
     uint64_t wait_ms = busy_timeout_ms(txn->connection->db);
     if (wait_ms == 0) return rc;
@@ -509,12 +396,12 @@ int mx_txn_leave(mx_vtab *vtab)
     mx_txn *txn = vtab->txn;
     if (!txn || !txn->open) return SQLITE_OK;
     if (mw_txn_mark(txn->open) != txn->start) {
-        return mx_err_set(&vtab->base, SQLITE_LOCKED,
-                          "%s has changes in this transaction: COMMIT or ROLLBACK before DROP TABLE",
-                          vtab->name);
+        return mx_err_set(
+            &vtab->base, SQLITE_LOCKED,
+            "%s has changes in this transaction: COMMIT or ROLLBACK before DROP TABLE", vtab->name);
     }
-    /* Nothing is lost, and nobody would give the turn back. A sibling opens it again when it writes;
-    ** what it knows of savepoints stays, all of them before that beginning. */
+    /* Nothing is lost, and nobody would give the turn back. A sibling opens it again when it
+    ** writes; what it knows of savepoints stays, all of them before that beginning. */
     int siblings = txn->references - (txn->kept ? 2 : 1);
     int mark_count = siblings > 0 ? txn->mark_count : 0;
     int rc = mx_txn_rollback(&vtab->base);

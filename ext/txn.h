@@ -1,4 +1,4 @@
-/* txn.h: connections, and what a connection does to a store.
+/* txn.h: what a connection does to a store.
 **
 ** The callbacks take the table and act on its mx_txn, which several tables may share; each of them
 ** may be called once per table and transaction, only the first call acts. */
@@ -6,14 +6,6 @@
 #define MX_TXN_H
 
 #include "internal.h"
-
-/* The record of a connection, with one reference; known to mx_connection_of until the last one is
-** given back. NULL: out of memory. */
-mx_connection *mx_connection_new(sqlite3 *db);
-mx_connection *mx_connection_ref(mx_connection *connection);
-
-/* Was it made before a fork, so that this process may only forget it? */
-bool mx_connection_is_forked(const mx_connection *connection);
 
 /* Finds or opens the connection's use of the store at path, with a reference for the caller.
 ** *error: sqlite3_free. */

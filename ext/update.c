@@ -1,15 +1,16 @@
 /* update.c: xUpdate.
 **
-** SQLite checks nothing of a virtual table's rows. So affinity, DEFAULT, NOT NULL, the key's kind and
-** its uniqueness are done here, in the order of an ordinary table and with its codes and words:
+** SQLite checks nothing of a virtual table's rows. So affinity, DEFAULT, NOT NULL, the key's kind
+** and its uniqueness are done here, in the order of an ordinary table and with its codes and words:
 ** datatype mismatch of the id, then NOT NULL, then UNIQUE. A constraint is reported; what follows
-** (ABORT, FAIL, IGNORE, ROLLBACK) SQLite does itself. Only REPLACE is ours: the row in the way goes.
+** (ABORT, FAIL, IGNORE, ROLLBACK) SQLite does itself. Only REPLACE is ours: the row in the way
+** goes.
 **
-** Each call is atomic: it takes a mark first and undoes to it, because SQLite opens no savepoint for a
-** statement of one row.
+** Each call is atomic: it takes a mark first and undoes to it, because SQLite opens no savepoint
+** for a statement of one row.
 **
-** xColumn gives every value, changed or not, so that the new row arrives here whole: looking unchanged
-** columns up again would cost a snapshot and a search per row. */
+** xColumn gives every value, changed or not, so that the new row arrives here whole: looking
+** unchanged columns up again would cost a snapshot and a search per row. */
 #include "row.h"
 #include "txn.h"
 
@@ -86,7 +87,8 @@ static int refuse_key_type(const change *now)
 
 /* ---- the new row ---------------------------------------------------------------------------- */
 
-/* Values of all columns outside the key, into vtab->values; NOT NULL in the order of the columns. */
+/* Values of all columns outside the key, into vtab->values; NOT NULL in the order of the columns.
+** */
 static int read_columns(const change *now)
 {
     mx_vtab *vtab = now->vtab;
@@ -227,7 +229,8 @@ static int insert(change *now, sqlite3_value *rowid_value, sqlite3_int64 *rowid)
     if (rc == SQLITE_OK) rc = encode_row(vtab, &row);
     if (rc == SQLITE_OK) rc = put_row(now, row);
     if (rc != SQLITE_OK) return rc;
-    /* What is written here becomes last_insert_rowid(), which a table without rowid leaves alone. */
+    /* What is written here becomes last_insert_rowid(), which a table without rowid leaves alone.
+    ** */
     *rowid = vtab->rowid ? now->key.number : sqlite3_last_insert_rowid(vtab->connection->db);
     return SQLITE_OK;
 }

@@ -10,22 +10,24 @@
 **                   path, and no database file to start from: the absolute path
 **     declaration   columns and key in normal form
 **
-** Connecting reads no store: the columns come from the arguments, or, for a table that was attached to
-** an existing store, from the declaration in the shadow table. The store is opened at first use
-** (mx_vtab_use), and what is wrong with it is told there, so that a schema always loads and DROP TABLE
-** always works.
+** Connecting reads no store: the columns come from the arguments, or, for a table that was attached
+** to an existing store, from the declaration in the shadow table. The store is opened at first use
+** (mx_vtab_use), and what is wrong with it is told there, so that a schema always loads and DROP
+** TABLE always works.
 **
 ** What a database file says is not to be trusted: the folder of the default place must be a plain
-** hexadecimal name, and an ephemeral store is looked for only among those that this connection holds.
+** hexadecimal name, and an ephemeral store is looked for only among those that this connection
+** holds.
 **
-** Nothing is deleted by DROP: it may be rolled back, and nobody is told. A store made by a CREATE that
-** was rolled back stays as well. */
+** Nothing is deleted by DROP: it may be rolled back, and nobody is told. A store made by a CREATE
+** that was rolled back stays as well. */
 #include "vtab.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "connection.h"
 #include "cursor.h"
 #include "plan.h"
 #include "txn.h"
@@ -87,11 +89,12 @@ static int write_shadow(const mx_vtab *vtab, const char *key, const char *value,
 
 static int make_shadow(const mx_vtab *vtab, char **error)
 {
-    return run(vtab->connection->db,
-               sqlite3_mprintf("CREATE TABLE \"%w\".\"%w_store\"(key TEXT PRIMARY KEY NOT NULL, value)"
-                               " WITHOUT ROWID",
-                               vtab->schema, vtab->name),
-               error);
+    return run(
+        vtab->connection->db,
+        sqlite3_mprintf("CREATE TABLE \"%w\".\"%w_store\"(key TEXT PRIMARY KEY NOT NULL, value)"
+                        " WITHOUT ROWID",
+                        vtab->schema, vtab->name),
+        error);
 }
 
 /* ---- store ids as text ---------------------------------------------------------------------- */
@@ -135,8 +138,8 @@ static const char *schema_file(const mx_vtab *vtab)
     return file ? file : "";
 }
 
-/* The file whose folder relative paths start from: for a table in temp that of the main database, so
-** that temp.t and main.t with the same path mean the same store. */
+/* The file whose folder relative paths start from: for a table in temp that of the main database,
+** so that temp.t and main.t with the same path mean the same store. */
 static const char *base_file(const mx_vtab *vtab)
 {
     if (sqlite3_stricmp(vtab->schema, "temp") != 0) return schema_file(vtab);
@@ -340,7 +343,8 @@ static int create_store(mx_vtab *vtab, char **error)
     return rc == MW_OK ? SQLITE_OK : mx_err_give(error, &err);
 }
 
-/* Joins the store that stands at the path. *found is false when there is none and one may be made. */
+/* Joins the store that stands at the path. *found is false when there is none and one may be made.
+** */
 static int attach_store(mx_vtab *vtab, bool *found, char **error)
 {
     const mw_env *env = mw_env_posix();
@@ -361,8 +365,9 @@ static int attach_store(mx_vtab *vtab, bool *found, char **error)
     if (vtab->args->attach) {
         rc = adopt_declaration(vtab, declaration, error);
     } else if (strcmp(declaration, vtab->args->declaration) != 0) {
-        rc = mx_err_put(error, SQLITE_MISMATCH, "the store at %s has other columns: expected %s, found %s",
-                        vtab->path, vtab->args->declaration, declaration);
+        rc = mx_err_put(error, SQLITE_MISMATCH,
+                        "the store at %s has other columns: expected %s, found %s", vtab->path,
+                        vtab->args->declaration, declaration);
     }
     mw_free(env, declaration);
     vtab->identified = rc == SQLITE_OK;
@@ -524,9 +529,10 @@ static int is_shadow_name(const char *suffix) { return sqlite3_stricmp(suffix, "
 
 static int missing_shadow(const mx_vtab *vtab, const char *key, char **error)
 {
-    return mx_err_put(error, SQLITE_CORRUPT_VTAB,
-                      "the shadow table %s_store has no usable entry '%s', so the store of %s is not known",
-                      vtab->name, key, vtab->name);
+    return mx_err_put(
+        error, SQLITE_CORRUPT_VTAB,
+        "the shadow table %s_store has no usable entry '%s', so the store of %s is not known",
+        vtab->name, key, vtab->name);
 }
 
 /* The path of a connected table. */
@@ -569,10 +575,10 @@ static int check_shape(const mx_vtab *vtab, const mx_txn *txn, char **error)
 {
     const mw_schema *schema = mw_db_schema(mx_txn_db(txn));
     if (schema->key == vtab->key && schema->column_count == vtab->stored_count) return SQLITE_OK;
-    return mx_err_put(error, SQLITE_MISMATCH,
-                      "the store at %s has other columns than %s: expected %u outside the key, found %u",
-                      mw_db_path(mx_txn_db(txn)), vtab->name, vtab->stored_count,
-                      schema->column_count);
+    return mx_err_put(
+        error, SQLITE_MISMATCH,
+        "the store at %s has other columns than %s: expected %u outside the key, found %u",
+        mw_db_path(mx_txn_db(txn)), vtab->name, vtab->stored_count, schema->column_count);
 }
 
 static int open_txn(mx_vtab *vtab, mx_txn **txn, char **error)
@@ -580,9 +586,11 @@ static int open_txn(mx_vtab *vtab, mx_txn **txn, char **error)
     if (!vtab->ephemeral) return mx_txn_acquire(vtab, txn, error);
     *txn = mx_txn_find(vtab->connection, &vtab->store);
     if (*txn) return SQLITE_OK;
-    return mx_err_put(error, SQLITE_CANTOPEN,
-                      "the rows of %s went with the connection that created it: its database was in "
-                      "memory", vtab->name);
+    return mx_err_put(
+        error, SQLITE_CANTOPEN,
+        "the rows of %s went with the connection that created it: its database was in "
+        "memory",
+        vtab->name);
 }
 
 int mx_vtab_use(mx_vtab *vtab, mx_txn **txn, char **error)
@@ -607,7 +615,7 @@ int mx_vtab_use(mx_vtab *vtab, mx_txn **txn, char **error)
     return SQLITE_OK;
 }
 
-/* ---- finding tables by name ----------------------------------------------------------------- */
+/* ---- is it still there? ---------------------------------------------------------------------- */
 
 static bool has_mark(const mx_vtab *vtab, const char *shadow)
 {
@@ -627,7 +635,8 @@ bool mx_vtab_is_listed(const mx_vtab *vtab)
     char *sql = sqlite3_mprintf("SELECT name FROM \"%w\".sqlite_master WHERE type='table' AND "
                                 "name LIKE '%%\\_store' ESCAPE '\\'", vtab->schema);
     bool listed = false;
-    int rc = sql ? sqlite3_prepare_v2(vtab->connection->db, sql, -1, &statement, NULL) : SQLITE_NOMEM;
+    int rc =
+        sql ? sqlite3_prepare_v2(vtab->connection->db, sql, -1, &statement, NULL) : SQLITE_NOMEM;
     sqlite3_free(sql);
     while (rc == SQLITE_OK && !listed && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
         listed = has_mark(vtab, (const char *)sqlite3_column_text(statement, 0));
@@ -635,92 +644,6 @@ bool mx_vtab_is_listed(const mx_vtab *vtab)
     }
     sqlite3_finalize(statement);
     return listed || (rc != SQLITE_OK && rc != SQLITE_DONE);
-}
-
-/* One name of 'schema.t' at *at, without its quotes; the caller's, sqlite3_free. */
-static char *read_name(const char **at)
-{
-    const char *text = *at;
-    char quote = text[0] == '[' ? ']' : text[0];
-    if (quote != '"' && quote != '`' && quote != '\'' && quote != ']') {
-        size_t size = strcspn(text, ".");
-        *at = text + size;
-        return sqlite3_mprintf("%.*s", (int)size, text);
-    }
-    sqlite3_str *name = sqlite3_str_new(NULL);
-    for (text++; text[0]; text++) {
-        if (text[0] == quote && (text[1] != quote || quote == ']')) break;
-        if (text[0] == quote) text++;
-        sqlite3_str_appendchar(name, 1, text[0]);
-    }
-    *at = text[0] ? text + 1 : text;
-    char *done = sqlite3_str_finish(name);
-    return done ? done : sqlite3_mprintf("");
-}
-
-/* Does schema have a table or view of that name? Looking connects it. */
-static bool is_there(sqlite3 *db, const char *schema, const char *name)
-{
-    sqlite3_stmt *statement = NULL;
-    char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" LIMIT 0", schema, name);
-    bool yes = sql && sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK;
-    sqlite3_finalize(statement);
-    sqlite3_free(sql);
-    return yes;
-}
-
-/* The schema that SQLite would find an unqualified name in: temp, main, then as attached. The caller's,
-** sqlite3_free; NULL: none. */
-static char *find_schema(sqlite3 *db, const char *name)
-{
-    sqlite3_stmt *statement = NULL;
-    char *found = NULL;
-    if (is_there(db, "temp", name)) return sqlite3_mprintf("temp");
-    int rc = sqlite3_prepare_v2(db, "PRAGMA database_list", -1, &statement, NULL);
-    while (rc == SQLITE_OK && !found && sqlite3_step(statement) == SQLITE_ROW) {
-        const char *schema = (const char *)sqlite3_column_text(statement, 1);
-        if (schema && is_there(db, schema, name)) found = sqlite3_mprintf("%s", schema);
-    }
-    sqlite3_finalize(statement);
-    return found;
-}
-
-static mx_vtab *find_vtab(const mx_connection *connection, const char *schema, const char *name)
-{
-    mx_vtab *vtab = connection->vtabs;
-    while (vtab && (sqlite3_stricmp(vtab->schema, schema) != 0 ||
-                    sqlite3_stricmp(vtab->name, name) != 0)) {
-        vtab = vtab->next;
-    }
-    return vtab;
-}
-
-mx_vtab *mx_vtab_find(sqlite3 *db, const char *table, char **error)
-{
-    mx_connection *connection = mx_connection_of(db);
-    mx_vtab *vtab = NULL;
-    const char *at = table;
-    char *name = read_name(&at);
-    char *schema = NULL;
-    if (name && at[0] == '.') {
-        at++;
-        schema = name;
-        name = read_name(&at);
-    }
-    bool there = name && schema && is_there(db, schema, name);
-    if (name && !schema) {
-        schema = find_schema(db, name);
-        there = schema != NULL;
-    }
-    if (connection && there) vtab = find_vtab(connection, schema, name);
-    if (!there) {
-        (void)mx_err_put(error, SQLITE_ERROR, "expected a memwal table, found no table named %s", table);
-    } else if (!vtab) {
-        (void)mx_err_put(error, SQLITE_ERROR, "expected a memwal table, found that %s is none", table);
-    }
-    sqlite3_free(schema);
-    sqlite3_free(name);
-    return vtab;
 }
 
 /* ---- the module ----------------------------------------------------------------------------- */

@@ -27,7 +27,8 @@ static sqlite3 *connect_to(const char *file)
     char *words = NULL;
     assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
     assert_int_equal(sqlite3_enable_load_extension(db, 1), SQLITE_OK);
-    if (sqlite3_load_extension(db, extension ? extension : "build/memwal", NULL, &words) != SQLITE_OK) {
+    if (sqlite3_load_extension(db, extension ? extension : "build/memwal", NULL, &words) !=
+        SQLITE_OK) {
         fail_msg("%s", words);
     }
     return db;
@@ -103,8 +104,8 @@ static sqlite3 *open_with_table(void)
 static void join_store(sqlite3 *db, const char *columns)
 {
     char sql[400];
-    snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE temp.t USING memwal(%spath = '%s/store')", columns,
-             folder);
+    snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE temp.t USING memwal(%spath = '%s/store')",
+             columns, folder);
     must(db, sql);
 }
 
@@ -115,7 +116,8 @@ static void two_cursors_and_look_ups_do_not_disturb_each_other(void **state)
 {
     (void)state;
     sqlite3 *db = open_with_table();
-    must(db, "INSERT INTO t SELECT value, value FROM (WITH RECURSIVE c(value) AS (SELECT 1 UNION ALL SELECT "
+    must(db, "INSERT INTO t SELECT value, value FROM (WITH RECURSIVE c(value) AS (SELECT 1 UNION "
+             "ALL SELECT "
              "value + 1 FROM c WHERE value < 500) SELECT value FROM c)");
     sqlite3_stmt *first = prepare(db, "SELECT id FROM t");
     sqlite3_stmt *second = prepare(db, "SELECT id FROM t ORDER BY id DESC");
@@ -171,12 +173,15 @@ static void scan_never_meets_rows_written_after_its_start(void **state)
     close_db(db);
 }
 
-/* The inner scan of a join is filtered anew for each outer row: it keeps the moment it began with. */
+/* The inner scan of a join is filtered anew for each outer row: it keeps the moment it began with.
+** */
 static void inner_scan_keeps_its_moment(void **state)
 {
     (void)state;
     sqlite3 *db = open_with_table();
-    must(db, "INSERT INTO t(id) VALUES (1), (2); CREATE TABLE o(x); INSERT INTO o VALUES (1), (2), (3)");
+    must(
+        db,
+        "INSERT INTO t(id) VALUES (1), (2); CREATE TABLE o(x); INSERT INTO o VALUES (1), (2), (3)");
     sqlite3_stmt *join = prepare(db, "SELECT t.id FROM o CROSS JOIN t WHERE t.id > 0");
     assert_step(join, 1);
     must(db, "INSERT INTO t(id) VALUES (3)");
@@ -234,9 +239,10 @@ static void constraints_have_the_codes_of_an_ordinary_table(void **state)
 {
     (void)state;
     sqlite3 *db = open_with_table();
-    must(db, "CREATE VIRTUAL TABLE k USING memwal(id TEXT PRIMARY KEY, v NOT NULL);"
-             "CREATE VIRTUAL TABLE n USING memwal(v);"
-             "INSERT INTO t VALUES (1, 1); INSERT INTO k VALUES ('a', 1); INSERT INTO n VALUES (1)");
+    must(db,
+         "CREATE VIRTUAL TABLE k USING memwal(id TEXT PRIMARY KEY, v NOT NULL);"
+         "CREATE VIRTUAL TABLE n USING memwal(v);"
+         "INSERT INTO t VALUES (1, 1); INSERT INTO k VALUES ('a', 1); INSERT INTO n VALUES (1)");
     assert_code(db, "INSERT INTO t VALUES (1, 1)", SQLITE_CONSTRAINT_PRIMARYKEY,
                 "UNIQUE constraint failed: t.id");
     assert_code(db, "INSERT INTO k VALUES ('a', 1)", SQLITE_CONSTRAINT_PRIMARYKEY,
@@ -298,12 +304,15 @@ static void wrong_columns_and_missing_folders_are_named(void **state)
     (void)state;
     sqlite3 *db = connect_to(database);
     must(db, "CREATE VIRTUAL TABLE p USING memwal(id TEXT PRIMARY KEY, v, path = 'store')");
-    assert_int_equal(run(db, "CREATE VIRTUAL TABLE q USING memwal(id TEXT PRIMARY KEY, w, path = 'store')"),
-                     SQLITE_MISMATCH);
+    assert_int_equal(
+        run(db, "CREATE VIRTUAL TABLE q USING memwal(id TEXT PRIMARY KEY, w, path = 'store')"),
+        SQLITE_MISMATCH);
     assert_non_null(strstr(sqlite3_errmsg(db), "has other columns"));
-    assert_int_equal(run(db, "CREATE VIRTUAL TABLE q USING memwal(path = 'nothing')"), SQLITE_CANTOPEN);
+    assert_int_equal(run(db, "CREATE VIRTUAL TABLE q USING memwal(path = 'nothing')"),
+                     SQLITE_CANTOPEN);
     assert_non_null(strstr(sqlite3_errmsg(db), "found none"));
-    assert_true(run(db, "CREATE VIRTUAL TABLE q USING memwal(v, path = 'no/such/folder')") != SQLITE_OK);
+    assert_true(run(db, "CREATE VIRTUAL TABLE q USING memwal(v, path = 'no/such/folder')") !=
+                SQLITE_OK);
     assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'q%'"), 0);
     close_db(db);
 }
@@ -337,7 +346,8 @@ static void commit_hook_takes_a_prepared_transaction_back(void **state)
     close_db(db);
 }
 
-/* COMMIT answered BUSY by the host: the transaction stays open, may go on, and is committed once. */
+/* COMMIT answered BUSY by the host: the transaction stays open, may go on, and is committed once.
+** */
 static void commit_that_was_busy_is_repeated(void **state)
 {
     (void)state;
@@ -351,7 +361,9 @@ static void commit_that_was_busy_is_repeated(void **state)
     assert_int_equal(sqlite3_get_autocommit(db), 0);
     assert_int_equal(run(db, "COMMIT"), SQLITE_BUSY);
     assert_int_equal(number(db, "SELECT count(*) FROM t"), 1);
-    must(db, "INSERT INTO t VALUES (2, 'b'); SAVEPOINT s; INSERT INTO t VALUES (3, 'c'); ROLLBACK TO s");
+    must(
+        db,
+        "INSERT INTO t VALUES (2, 'b'); SAVEPOINT s; INSERT INTO t VALUES (3, 'c'); ROLLBACK TO s");
     assert_int_equal(run(db, "COMMIT"), SQLITE_BUSY);
     sqlite3_finalize(scan);
     must(db, "COMMIT");
@@ -428,7 +440,8 @@ static void turn_is_waited_for_as_long_as_the_busy_timeout(void **state)
     clock_gettime(CLOCK_MONOTONIC, &began);
     assert_int_equal(run(b, "INSERT INTO t VALUES (2, 'b')"), SQLITE_BUSY);
     clock_gettime(CLOCK_MONOTONIC, &ended);
-    int64_t waited_ms = (ended.tv_sec - began.tv_sec) * 1000 + (ended.tv_nsec - began.tv_nsec) / 1000000;
+    int64_t waited_ms =
+        (ended.tv_sec - began.tv_sec) * 1000 + (ended.tv_nsec - began.tv_nsec) / 1000000;
     assert_in_range(waited_ms, 140, 5000);
     must(a, "COMMIT");
     must(b, "INSERT INTO t VALUES (2, 'b')");
@@ -464,7 +477,8 @@ static void one_statement_sees_one_moment_while_others_write(void **state)
     join_store(a, "id INTEGER PRIMARY KEY, v, ");
     join_store(b, "");
     must(a, "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)");
-    sqlite3_stmt *scan = prepare(a, "SELECT (SELECT count(*) FROM t y WHERE y.id >= x.id - x.id) FROM t x");
+    sqlite3_stmt *scan =
+        prepare(a, "SELECT (SELECT count(*) FROM t y WHERE y.id >= x.id - x.id) FROM t x");
     assert_step(scan, 3);
     must(b, "INSERT INTO t VALUES (4, 4); DELETE FROM t WHERE id = 2");
     assert_step(scan, 3);
@@ -479,7 +493,8 @@ static void one_statement_sees_one_moment_while_others_write(void **state)
 
 static int use_in_child(sqlite3 *db)
 {
-    if (run(db, "SELECT * FROM t") != SQLITE_MISUSE || !strstr(sqlite3_errmsg(db), "fork")) return 1;
+    if (run(db, "SELECT * FROM t") != SQLITE_MISUSE || !strstr(sqlite3_errmsg(db), "fork"))
+        return 1;
     if (run(db, "INSERT INTO t VALUES (9, 9)") != SQLITE_MISUSE) return 2;
     return 0;
 }
@@ -508,8 +523,8 @@ static void statements_survive_vacuum_and_schema_changes(void **state)
     sqlite3 *db = open_with_table();
     sqlite3 *other = connect_to(database);
     sqlite3_stmt *insert = prepare(db, "INSERT INTO t(v) VALUES ('x')");
-    static const char *const changes[] = {"VACUUM", "CREATE TABLE o(x)", "ALTER TABLE o RENAME TO p",
-                                          "DROP TABLE p"};
+    static const char *const changes[] = {"VACUUM", "CREATE TABLE o(x)",
+                                          "ALTER TABLE o RENAME TO p", "DROP TABLE p"};
     for (int i = 0; i < 4; i++) {
         assert_int_equal(sqlite3_step(insert), SQLITE_DONE);
         sqlite3_reset(insert);
@@ -519,8 +534,10 @@ static void statements_survive_vacuum_and_schema_changes(void **state)
     assert_int_equal(sqlite3_last_insert_rowid(db), 5);
     sqlite3_finalize(insert);
     assert_int_equal(number(other, "SELECT count(*) FROM t"), 5);
-    must(db, "BEGIN; INSERT INTO t(v) VALUES ('y'); CREATE TABLE q(x); INSERT INTO t(v) VALUES ('z'); SAVEPOINT s; "
-             "CREATE TABLE r(x); INSERT INTO t(v) VALUES ('no'); ROLLBACK TO s; INSERT INTO t(v) VALUES ('w'); COMMIT");
+    must(db, "BEGIN; INSERT INTO t(v) VALUES ('y'); CREATE TABLE q(x); INSERT INTO t(v) VALUES "
+             "('z'); SAVEPOINT s; "
+             "CREATE TABLE r(x); INSERT INTO t(v) VALUES ('no'); ROLLBACK TO s; INSERT INTO t(v) "
+             "VALUES ('w'); COMMIT");
     assert_int_equal(number(other, "SELECT count(*) FROM t"), 8);
     close_db(other);
     close_db(db);
@@ -531,7 +548,8 @@ static void rows_of_memory_tables_go_with_the_connection(void **state)
     (void)state;
     sqlite3 *db = connect_to(":memory:");
     setenv("TMPDIR", folder, 1);
-    must(db, "CREATE VIRTUAL TABLE t USING memwal(v); INSERT INTO t VALUES (1), (2); BEGIN; DROP TABLE t; ROLLBACK;"
+    must(db, "CREATE VIRTUAL TABLE t USING memwal(v); INSERT INTO t VALUES (1), (2); BEGIN; DROP "
+             "TABLE t; ROLLBACK;"
              "VACUUM");
     assert_int_equal(number(db, "SELECT count(*) FROM t"), 2);
     char command[256];
@@ -582,6 +600,86 @@ static void values_of_all_sizes_come_back(void **state)
     close_db(db);
 }
 
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static sqlite3_mem_methods plain_memory;
+static long allocations_left = -1; /* then one fails; below 0: none does */
+
+static int fails_now(void) { return allocations_left >= 0 && allocations_left-- == 0; }
+
+static void *failing_malloc(int bytes) { return fails_now() ? NULL : plain_memory.xMalloc(bytes); }
+
+static void *failing_realloc(void *old, int bytes)
+{
+    return fails_now() ? NULL : plain_memory.xRealloc(old, bytes);
+}
+
+/* Before SQLite is used at all. */
+static void prepare_memory(void)
+{
+    sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain_memory);
+    sqlite3_mem_methods failing = plain_memory;
+    failing.xMalloc = failing_malloc;
+    failing.xRealloc = failing_realloc;
+    sqlite3_config(SQLITE_CONFIG_MALLOC, &failing);
+}
+
+/* Runs sql with its n-th allocation failing, for n = 0, step, ... until it passes without one. */
+static void run_out_of_memory(sqlite3 *db, int step, const char *sql)
+{
+    for (long n = 0;; n += step) {
+        allocations_left = n;
+        int rc = run(db, sql);
+        int reached = allocations_left < 0;
+        allocations_left = -1;
+        if (!sqlite3_get_autocommit(db)) must(db, "ROLLBACK");
+        if (rc == SQLITE_OK) {
+            if (!reached) return;
+            continue; /* the failure did not matter */
+        }
+        assert_true(rc == SQLITE_NOMEM || rc == SQLITE_ERROR || rc == SQLITE_CONSTRAINT);
+        assert_int_equal(number(db, "SELECT count(*) = memwal_count('t') FROM t"), 1);
+    }
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_with_table();
+    must(db, "INSERT INTO t VALUES (1, 'a'), (2, 'b')");
+    run_out_of_memory(db, 1, "SELECT id, v FROM t WHERE id > 0 ORDER BY id DESC");
+    run_out_of_memory(db, 1, "SELECT count(*), memwal_count('t') FROM t");
+    run_out_of_memory(db, 1, "INSERT OR REPLACE INTO t VALUES (3, '12' || 3), (4, x'00')");
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 4);
+    run_out_of_memory(db, 1,
+                      "BEGIN; SAVEPOINT a; UPDATE t SET v = 'c'; ROLLBACK TO a; DELETE FROM t; "
+                      "ROLLBACK");
+    assert_int_equal(number(db, "SELECT count(*) FROM t WHERE v <> 'c'"), 4);
+    run_out_of_memory(db, 1,
+                      "UPDATE OR REPLACE t SET id = 1 WHERE id = 2; DELETE FROM t WHERE id = 1; "
+                      "INSERT OR REPLACE INTO t VALUES (1, 'a'), (2, 'b')");
+    assert_int_equal(number(db, "SELECT group_concat(id, '') FROM t"), 1234);
+    run_out_of_memory(db, 29, "BEGIN; CREATE VIRTUAL TABLE u USING memwal(id TEXT PRIMARY KEY, v);"
+                          "INSERT INTO u VALUES ('x', 1); ALTER TABLE u RENAME TO w; ROLLBACK");
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema WHERE name > 't_'"), 1);
+    close_db(db);
+}
+
+static void reopening_may_run_out_of_memory(void **state)
+{
+    (void)state;
+    close_db(open_with_table());
+    for (long n = 0, failed = 1; failed; n += 7) {
+        sqlite3 *db = connect_to(database);
+        allocations_left = n;
+        failed = run(db, "INSERT OR REPLACE INTO t VALUES (1, 'a')") != SQLITE_OK;
+        failed = failed || allocations_left < 0;
+        allocations_left = -1;
+        must(db, "INSERT OR REPLACE INTO t VALUES (1, 'b')");
+        close_db(db);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -610,6 +708,9 @@ int main(void)
         TEST(rows_of_memory_tables_go_with_the_connection),
         TEST(statement_in_reset_of_interrupt_works_again),
         TEST(values_of_all_sizes_come_back),
+        TEST(every_allocation_may_fail),
+        TEST(reopening_may_run_out_of_memory),
     };
+    prepare_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,17 @@
 /* differential.c: the same random statements on a memwal table and on an ordinary one.
 **
-** Two connections, two database files, in each a table t of the same columns: memwal in one, ordinary in
-** the other. Every statement runs on both; code, message, changes(), last_insert_rowid() and all rows
-** must be the same. In between the memwal side flushes, merges, checks and reopens, with limits so tiny
-** that a few rows make a generation.
+** Two connections, two database files, in each a table t of the same columns: memwal in one,
+** ordinary in the other. Every statement runs on both; code, message, changes(),
+** last_insert_rowid() and all rows must be the same. In between the memwal side flushes, merges,
+** checks and reopens, with limits so tiny that a few rows make a generation.
 **
 **   differential                      the standard run
-**   differential SEED [STATEMENTS]    one seed again, as a difference prints it; VERBOSE=1 shows all
+**   differential SEED [STATEMENTS]    one seed again; VERBOSE=1 shows every statement
 **
-** MEMWAL names the extension (default build/memwal.so). What is left out, because memwal says openly
-** that it differs: NULL for a column with DEFAULT, blobs as text ids, UPDATE OR REPLACE of many ids; and
-** the highest of all ids, after which SQLite takes random ones; and the real -2^63, which an ordinary table
-** finds equal to that id when it scans and not when it seeks. */
+** MEMWAL names the extension (default build/memwal.so). What is left out, because memwal says
+** openly that it differs: NULL for a column with DEFAULT, blobs as text ids, UPDATE OR REPLACE of
+** many ids; and the highest of all ids, after which SQLite takes random ones; and the real -2^63,
+** which an ordinary table finds equal to that id when it scans and not when it seeks. */
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STANDARD_SEEDS = 60, STANDARD_STATEMENTS = 400, NAME_BYTES = 256, SQL_BYTES = 4096 };
+enum { STANDARD_SEEDS = 500, STANDARD_STATEMENTS = 400, NAME_BYTES = 256, SQL_BYTES = 4096 };
 
 typedef enum kind { ROWID_KEY, TEXT_KEY, NO_KEY, KINDS } kind;
 
@@ -48,6 +48,7 @@ typedef struct world {
     kind kind;
     char folder[NAME_BYTES];
     char options[NAME_BYTES];
+    bool temp;         /* the memwal table is one of temp, whose transactions are light */
     sqlite3 *sides[2]; /* memwal, ordinary */
     bool open;         /* inside BEGIN     */
     int statement;
@@ -119,8 +120,9 @@ static void append_value(text *to, sqlite3_stmt *statement, int column)
         snprintf(number, sizeof number, "%a", sqlite3_column_double(statement, column));
         append(to, number, strlen(number));
     } else if (type != SQLITE_NULL) {
-        const void *data = type == SQLITE_TEXT ? (const void *)sqlite3_column_text(statement, column)
-                                               : sqlite3_column_blob(statement, column);
+        const void *data = type == SQLITE_TEXT
+                               ? (const void *)sqlite3_column_text(statement, column)
+                               : sqlite3_column_blob(statement, column);
         append(to, data, (size_t)sqlite3_column_bytes(statement, column));
     }
     append(to, "|", 1);
@@ -186,7 +188,8 @@ static void compare(const world *w, answer *a, answer *b, bool ordered)
     }
     for (size_t i = 0; i < a->row_count; i++) {
         if (compare_text(&a->rows[i], &b->rows[i]) == 0) continue;
-        give_up(w, "row %zu: memwal %s, the ordinary table %s", i, a->rows[i].data, b->rows[i].data);
+        give_up(w, "row %zu: memwal %s, the ordinary table %s", i, a->rows[i].data,
+                b->rows[i].data);
     }
     if (a->code == SQLITE_DONE && strchr("IUD", w->sql[0]) && a->changes != b->changes) {
         give_up(w, "changes(): memwal %d, the ordinary table %d", a->changes, b->changes);
@@ -232,12 +235,12 @@ static void begin_sql(world *w)
 static void say_value(world *w)
 {
     static const char *const odd[] = {
-        "NULL", "''", "x''", "'a'", "'A'", "'1'", "'01'", "'1.0'", "' 7 '", "'0x10'", "'1e3'", "1.0",
-        "-0.0", "0.5", "1e300", "'1e999'", "9223372036854775807", "-9223372036854775808",
-        "9223372036854775807.0", "9007199254740993", "'9007199254740993'",
-        "'9223372036854775808'", "x'00'", "x'3132'", "'a'||char(0)||'b'", "char(0)", "1e-5",
-        "123456789012345678", "'12abc'", "'-'", "char(233)", "char(128512)", "'  '", "2147483648",
-        "-1.5", "0", "zeroblob(70)", "hex(zeroblob(40))", "4.0e18", "1.1",
+        "NULL", "''", "x''", "'a'", "'A'", "'1'", "'01'", "'1.0'", "' 7 '", "'0x10'", "'1e3'",
+        "1.0", "-0.0", "0.5", "1e300", "'1e999'", "9223372036854775807", "-9223372036854775808",
+        "9223372036854775807.0", "9007199254740993", "'9007199254740993'", "'9223372036854775808'",
+        "x'00'", "x'3132'", "'a'||char(0)||'b'", "char(0)", "1e-5", "123456789012345678",
+        "'12abc'", "'-'", "char(233)", "char(128512)", "'  '", "2147483648", "-1.5", "0",
+        "zeroblob(70)", "hex(zeroblob(40))", "4.0e18", "1.1",
     };
     if (one_in(w, 2)) {
         say(w, "%s", ONE_OF(w, odd));
@@ -257,8 +260,9 @@ static void say_solid_value(world *w)
     } while (strcmp(w->sql + before, "NULL") == 0);
 }
 
-/* An id that fits. A datatype mismatch in the middle of INSERT OR IGNORE leaves the rows before it in an
-** ordinary table, for which SQLite then opens no statement journal; memwal undoes the statement. */
+/* An id that fits. A datatype mismatch in the middle of INSERT OR IGNORE leaves the rows before it
+** in an ordinary table, for which SQLite then opens no statement journal; memwal undoes the
+** statement. */
 static void say_plain_id(world *w)
 {
     say(w, w->kind == TEXT_KEY ? "'k%d'" : "%d", pick(w, 60));
@@ -297,7 +301,8 @@ static const char *id_name(world *w)
 /* Anything may stand on the other side of a comparison with the id. */
 static void say_argument(world *w)
 {
-    static const char *const columns[] = {"a", "b", "c", "d", "n", "CAST(5 AS TEXT)", "CAST(a AS TEXT)"};
+    static const char *const columns[] = {
+        "a", "b", "c", "d", "n", "CAST(5 AS TEXT)", "CAST(a AS TEXT)"};
     if (one_in(w, 3)) {
         say_value(w);
     } else if (one_in(w, 6)) {
@@ -332,7 +337,9 @@ static void say_condition(world *w)
         }
         say(w, ")");
         break;
-    case 5: say(w, "%s IS %sNULL", one_in(w, 2) ? id : ONE_OF(w, columns), one_in(w, 2) ? "NOT " : ""); break;
+    case 5:
+        say(w, "%s IS %sNULL", one_in(w, 2) ? id : ONE_OF(w, columns), one_in(w, 2) ? "NOT " : "");
+        break;
     case 6: say(w, "%s LIKE %s", id, ONE_OF(w, patterns)); break;
     case 7: say(w, "%s GLOB 'k%d*'", id, pick(w, 6)); break;
     case 8:
@@ -357,8 +364,10 @@ static void say_where(world *w)
 
 static void say_conflict(world *w)
 {
-    static const char *const clauses[] = {"", "", "", " OR ABORT", " OR FAIL", " OR IGNORE", " OR IGNORE",
-                                          " OR ROLLBACK", " OR REPLACE", " OR REPLACE"};
+    static const char *const clauses[] = {
+        "", "", "", " OR ABORT", " OR FAIL", " OR IGNORE", " OR IGNORE", " OR ROLLBACK",
+        " OR REPLACE", " OR REPLACE",
+    };
     say(w, "%s", ONE_OF(w, clauses));
 }
 
@@ -432,7 +441,8 @@ static void make_insert_select(world *w)
 static void make_update(world *w)
 {
     static const char *const columns[] = {"a", "c", "d", "n"};
-    static const char *const changes[] = {"a + 1", "b", "d", "upper(b)", "length(d)", "n || ''", "c"};
+    static const char *const changes[] = {"a + 1",     "b",       "d", "upper(b)",
+                                          "length(d)", "n || ''", "c"};
     say(w, "UPDATE");
     if (!one_in(w, 3)) {
         say_conflict(w);
@@ -477,8 +487,9 @@ static void make_delete(world *w)
 static bool make_select(world *w)
 {
     static const char *const columns[] = {
-        "*", "a", "b, d", "count(*)", "count(*), sum(a)", "typeof(a), typeof(c), typeof(d), typeof(n)",
-        "count(DISTINCT d)", "group_concat(hex(b))", "1", "length(b), quote(d)",
+        "*", "a", "b, d", "count(*)", "count(*), sum(a)", "count(DISTINCT d)", "1",
+        "typeof(a), typeof(c), typeof(d), typeof(n)", "max(hex(b))",
+        "length(b), quote(d)",
     };
     static const char *const frames[] = {
         "SELECT x.d, y.b FROM t x JOIN t y ON x.%s = y.%s WHERE x.a > 5",
@@ -502,7 +513,8 @@ static bool make_select(world *w)
         return true;
     }
     bool ordered = one_in(w, 2);
-    say(w, "SELECT %s%s FROM t", ordered ? "rowid_or_id, " : "", ordered ? "a, b" : ONE_OF(w, columns));
+    say(w, "SELECT %s%s FROM t", ordered ? "rowid_or_id, " : "",
+        ordered ? "a, b" : ONE_OF(w, columns));
     char *place = strstr(w->sql, "rowid_or_id");
     if (place) { /* same width, so the rest stays where it is */
         memset(place, ' ', strlen("rowid_or_id"));
@@ -513,7 +525,8 @@ static bool make_select(world *w)
     say(w, " ORDER BY %s %s", id, one_in(w, 2) ? "DESC" : "");
     if (one_in(w, 5)) say(w, ", a");
     if (one_in(w, 3)) say(w, " LIMIT %d", pick(w, 10));
-    if (w->sql[w->sql_size - 1] >= '0' && w->sql[w->sql_size - 1] <= '9' && strstr(w->sql, "LIMIT")) {
+    if (w->sql[w->sql_size - 1] >= '0' && w->sql[w->sql_size - 1] <= '9' &&
+        strstr(w->sql, "LIMIT")) {
         say(w, " OFFSET %d", pick(w, 4));
     }
     return true;
@@ -521,10 +534,12 @@ static bool make_select(world *w)
 
 static void make_transaction(world *w)
 {
-    static const char *const inside[] = {"SAVEPOINT s1", "SAVEPOINT s2", "SAVEPOINT s1", "RELEASE s1",
-                                         "RELEASE s2", "ROLLBACK TO s1", "ROLLBACK TO s2", "ROLLBACK TO s1",
-                                         "COMMIT", "COMMIT", "ROLLBACK"};
-    static const char *const outside[] = {"BEGIN", "BEGIN", "BEGIN IMMEDIATE", "SAVEPOINT s1", "COMMIT"};
+    static const char *const inside[] = {"SAVEPOINT s1",   "SAVEPOINT s2",   "SAVEPOINT s1",
+                                         "RELEASE s1",     "RELEASE s2",     "ROLLBACK TO s1",
+                                         "ROLLBACK TO s2", "ROLLBACK TO s1", "COMMIT",
+                                         "COMMIT",         "ROLLBACK"};
+    static const char *const outside[] = {"BEGIN", "BEGIN", "BEGIN IMMEDIATE", "SAVEPOINT s1",
+                                          "COMMIT"};
     say(w, "%s", w->open ? ONE_OF(w, inside) : ONE_OF(w, outside));
 }
 
@@ -537,31 +552,45 @@ static void must(const world *w, sqlite3 *db, const char *sql)
     if (rc != SQLITE_OK) give_up(w, "%s: %d %s", sql, rc, words ? words : "");
 }
 
+static void load_memwal(const world *w, sqlite3 *db)
+{
+    const char *extension = getenv("MEMWAL");
+    char *words = NULL;
+    sqlite3_enable_load_extension(db, 1);
+    int rc = sqlite3_load_extension(db, extension ? extension : "build/memwal", NULL, &words);
+    if (rc != SQLITE_OK) give_up(w, "cannot load memwal: %s", words ? words : "");
+}
+
 static void open_sides(world *w)
 {
     static const char *const files[] = {"memwal.db", "ordinary.db"};
-    const char *extension = getenv("MEMWAL");
     for (int i = 0; i < 2; i++) {
         char path[2 * NAME_BYTES];
-        char *words = NULL;
         snprintf(path, sizeof path, "%s/%s", w->folder, files[i]);
         if (sqlite3_open(path, &w->sides[i]) != SQLITE_OK) give_up(w, "cannot open %s", path);
         must(w, w->sides[i], "PRAGMA synchronous=OFF");
-        if (i > 0) continue;
-        sqlite3_enable_load_extension(w->sides[i], 1);
-        if (sqlite3_load_extension(w->sides[i], extension ? extension : "build/memwal", NULL, &words) !=
-            SQLITE_OK) {
-            give_up(w, "cannot load memwal: %s", words ? words : "");
-        }
     }
+    load_memwal(w, w->sides[0]);
     w->open = false;
 }
 
 static void close_sides(world *w)
 {
     for (int i = 0; i < 2; i++) {
-        if (sqlite3_close(w->sides[i]) != SQLITE_OK) give_up(w, "close: %s", sqlite3_errmsg(w->sides[i]));
+        if (sqlite3_close(w->sides[i]) != SQLITE_OK)
+            give_up(w, "close: %s", sqlite3_errmsg(w->sides[i]));
     }
+}
+
+/* A table in temp goes with its connection; the store at its path stays. */
+static void reopen(world *w)
+{
+    close_sides(w);
+    open_sides(w);
+    char sql[SQL_BYTES];
+    snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE temp.t USING memwal(path='store'%s)",
+             w->options);
+    if (w->temp) must(w, w->sides[0], sql);
 }
 
 static void create_tables(world *w)
@@ -572,7 +601,8 @@ static void create_tables(world *w)
     static const char columns[] = "a INTEGER, b TEXT NOT NULL DEFAULT 'b', c REAL, d, "
                                   "n NUMERIC COLLATE NOCASE, m REAL NOT NULL";
     char sql[SQL_BYTES];
-    snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE t USING memwal(%s%s%s)", keys[w->kind], columns,
+    snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE %s.t USING memwal(%s%s%s%s)",
+             w->temp ? "temp" : "main", keys[w->kind], columns, w->temp ? ", path='store'" : "",
              w->options);
     must(w, w->sides[0], sql);
     snprintf(sql, sizeof sql, "CREATE TABLE t(%s%s)%s", ordinary_keys[w->kind], columns,
@@ -586,8 +616,8 @@ static void choose_options(world *w)
     snprintf(w->options, sizeof w->options,
              ", memtable='%s', cache='64KB', merge_generations=%d, compression=%d, background=%s, "
              "durability=normal, group_rows=%d, page_bytes=%d",
-             ONE_OF(w, memtables), 2 + pick(w, 4), one_in(w, 2) ? 0 : 1, one_in(w, 3) ? "on" : "off",
-             2 + pick(w, 6), 64 + pick(w, 2000));
+             ONE_OF(w, memtables), 2 + pick(w, 4), one_in(w, 2) ? 0 : 1,
+             one_in(w, 3) ? "on" : "off", 2 + pick(w, 6), 64 + pick(w, 2000));
 }
 
 /* What only the memwal side does. */
@@ -599,7 +629,8 @@ static void keep_house(world *w)
     if (!one_in(w, 4)) return;
     answer check = run(w->sides[0], "SELECT memwal_check('t')");
     if (check.code != SQLITE_DONE || strcmp(check.rows[0].data, "sok|") != 0) {
-        give_up(w, "memwal_check: %s %s", check.words.data, check.row_count ? check.rows[0].data : "");
+        give_up(w, "memwal_check: %s %s", check.words.data,
+                check.row_count ? check.rows[0].data : "");
     }
     free_answer(&check);
 }
@@ -647,10 +678,7 @@ static void take_step(world *w)
     run_both(w, ordered);
     if (getenv("DUMP")) dump(w);
     if (!w->open && one_in(w, 12)) keep_house(w);
-    if (!w->open && one_in(w, 60)) {
-        close_sides(w);
-        open_sides(w);
-    }
+    if (!w->open && one_in(w, 60)) reopen(w);
     if (one_in(w, 10)) dump(w);
 }
 
@@ -673,6 +701,7 @@ static void run_seed(uint64_t seed, int statements)
     world w = {.seed = seed, .random = seed};
     w.kind = (kind)pick(&w, KINDS);
     choose_options(&w);
+    w.temp = one_in(&w, 3);
     make_folder(&w);
     open_sides(&w);
     create_tables(&w);

@@ -30,7 +30,6 @@ mw_options engine_options(void)
     options.background = false;
     options.compression = 0;
     options.cache_bytes = 1 << 20;
-    options.shared = true;
     return options;
 }
 

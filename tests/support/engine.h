@@ -17,7 +17,7 @@ enum { ENGINE_WAIT_MS = 20000, ENGINE_PATH_BYTES = 96 };
 
 extern const mw_schema engine_schema;
 
-/* No thread, no compression, one store may be open twice in one world. */
+/* No thread, no compression. Where one store is to be open twice in a world: set shared. */
 mw_options engine_options(void);
 
 /* ---- stores -------------------------------------------------------------------------------- */
