@@ -49,7 +49,6 @@ CLIENT_TESTS = $(wildcard tests/clients/*_test.c)
 SQL_TESTS    = $(wildcard tests/sql/*.sql)
 SQL_PROGRAMS = $(wildcard tests/sql/*.c)
 LINT         = $(wildcard tests/lint/*.sh)
-BENCHES      = $(wildcard tests/bench/*.sh)
 # Run under the thread sanitizer as well: every *_threads_test.c, and these.
 THREADED     = $(wildcard $(addsuffix _test.c,tests/core/memtable tests/core/cache tests/core/commit \
                tests/core/table_read tests/ext/share))
@@ -88,7 +87,7 @@ help:
 	@echo 'make demo      load a real data set, count, flush, merge, kill -9; ROWS=n, CSV=file'
 	@echo 'make test      everything; at most 10 minutes on two cores'
 	@echo 'make check     the quick tests: units and SQL scripts; less than a minute'
-	@echo 'make bench     figures of this machine'
+	@echo 'make bench     figures of this machine, beside ordinary tables; ARGS=options'
 	@echo 'make lint      rules of the source: layers, symbols, calls, style'
 	@echo 'make install   memwal.so to $$(DESTDIR)$$(LIBDIR), now $(DESTDIR)$(LIBDIR)'
 	@echo 'make clean     removes build/'
@@ -121,6 +120,8 @@ build/$(1)/tests/ext/%: build/$(1)/static/tests/ext/%.o $$(call core_objects,$(1
 	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lcmocka -lsqlite3 $$(ZSTD) -pthread -o $$@
 build/$(1)/tests/clients/%: build/$(1)/tests/clients/%.o
 	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lcmocka -lsqlite3 -pthread -o $$@
+build/$(1)/tests/bench/%: build/$(1)/tests/bench/%.o
+	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lsqlite3 -pthread -o $$@
 build/$(1)/tests/sql/%: build/$(1)/tests/sql/%.o
 	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lsqlite3 -pthread -o $$@
 build/$(1)/tests/%: EXTRA = -Itests/support
@@ -166,5 +167,5 @@ test:
 lint: all
 	@tests/support/run.sh $(LINT)
 
-bench: all
-	@for bench in $(BENCHES); do $$bench || exit 1; done
+bench: all build/plain/tests/bench/bench
+	@build/plain/tests/bench/bench build/memwal.so build/bench $(BENCH)

@@ -7,7 +7,9 @@
 **
 ** A step that fails is parked (memwal_stats shows it, mw_db_close reports it) and tried again after
 ** a pause that doubles up to RETRY_MAX_MS; nothing is lost meanwhile: the log holds what is not
-** flushed. Only a store that has stopped writing has nothing left to do here. */
+** flushed. Only a store that has stopped writing has nothing left to do here.
+**
+** With background = off the thread exists for durability normal alone, and only syncs. */
 #include "background.h"
 
 #include "commit.h"
@@ -30,6 +32,7 @@ static uint64_t sync_due_ns(const mw_store *store)
 static bool something_due(const mw_store *store)
 {
     bool sync = store->env->now_ns(store->env->ctx) >= sync_due_ns(store);
+    if (!store->options.background) return sync;
     return sync || mw_flush_due(store) || mw_compact_due(store);
 }
 
@@ -59,6 +62,7 @@ static bool between_slices(void *arg)
 static mw_rc work(mw_store *store, bool *blocked, mw_err *err)
 {
     mw_rc rc = sync_if_due(store, err);
+    if (!store->options.background) return rc;
     if (rc == MW_OK) rc = mw_flush_run(store, UINT64_MAX, UINT64_MAX, err);
     mw_store_lock(store);
     bool merge = rc == MW_OK && !store->closing && mw_compact_due(store);
@@ -99,7 +103,8 @@ void mw_background_start(mw_store *store)
 {
     const mw_env *env = store->env;
     mw_store_lock(store);
-    if (!store->thread && store->options.background && !store->closing) {
+    bool wanted = store->options.background || store->options.durability == MW_DURABILITY_NORMAL;
+    if (!store->thread && wanted && !store->closing) {
         int sys = env->thread_start(env->ctx, run, store, &store->thread);
         if (sys) store->thread = NULL;
     }

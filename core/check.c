@@ -60,8 +60,19 @@ static mw_rc check_tables(checker *self, const mw_version *version, mw_err *err)
     return rc;
 }
 
-/* Reads one segment to its end; *position moves to the last entry that counts. */
-static mw_rc check_segment(mw_store *store, mw_log_id id, uint64_t *position, mw_err *err)
+/* What an epoch wrote counts below the first position that its successor holds. */
+static uint64_t end_of_epoch(const mw_manifest *manifest, uint64_t epoch)
+{
+    for (uint32_t i = 0; i < manifest->epoch_count; i++) {
+        const mw_manifest_epoch *later = &manifest->epochs[i];
+        if (later->sealed && later->epoch > epoch) return later->copied_from;
+    }
+    return UINT64_MAX;
+}
+
+/* Reads one segment up to limit (exclusive); *position moves to the last entry that counts. */
+static mw_rc check_segment(mw_store *store, mw_log_id id, uint64_t limit, uint64_t *position,
+                           mw_err *err)
 {
     mw_log_reader *reader;
     bool whole;
@@ -76,7 +87,7 @@ static mw_rc check_segment(mw_store *store, mw_log_id id, uint64_t *position, mw
         mw_log_entry entry;
         mw_log_found found;
         rc = mw_log_reader_next(reader, &entry, &found, err);
-        if (rc != MW_OK || found == MW_LOG_END) break;
+        if (rc != MW_OK || found == MW_LOG_END || entry.position >= limit) break;
         if (entry.position == *position + 1) ++*position;
     }
     mw_log_reader_close(reader);
@@ -92,7 +103,9 @@ static mw_rc check_log(checker *self, const mw_version *version, uint64_t end, m
         const mw_generation *generation = version->generations[i];
         for (uint32_t j = 0; rc == MW_OK && j < generation->log_count; j++) {
             mw_err cause = {0};
-            rc = check_segment(self->store, generation->logs[j], &position, &cause);
+            mw_log_id id = generation->logs[j];
+            uint64_t limit = end_of_epoch(version->manifest, id.epoch);
+            rc = check_segment(self->store, id, limit, &position, &cause);
             rc = note(self, rc, &cause, err);
         }
     }

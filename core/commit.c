@@ -169,6 +169,7 @@ typedef struct group {
     uint64_t last_position;
     uint64_t durable_through;
     mw_log_segment *segment;
+    bool sync; /* before it is acknowledged */
 } group;
 
 static group choose(const mw_store *store)
@@ -176,6 +177,8 @@ static group choose(const mw_store *store)
     group chosen = {.first = store->queue_first,
                     .segment = store->queue_first->segment,
                     .durable_through = store->durable};
+    /* Where nobody would sync it within 100 ms, the commit itself does. */
+    chosen.sync = store->options.durability == MW_DURABILITY_FULL || !store->thread;
     size_t bytes = 0;
     for (mw_request *at = chosen.first; at && at->segment == chosen.segment; at = at->next) {
         bytes += at->payload.size;
@@ -195,7 +198,8 @@ static mw_rc write_group(mw_store *store, const group *chosen, mw_err *err)
         store->unsynced = NULL;
     }
     mw_request *at = chosen->first;
-    for (uint32_t i = 0; i < chosen->count; i++, at = at->next) {
+    for (uint32_t i = 0; i < chosen->count; i++) {
+        if (i > 0) at = at->next; /* that of the last one may be set at this moment */
         mw_log_entry entry = {
             .position = at->after.position,
             .epoch = store->epoch,
@@ -208,11 +212,11 @@ static mw_rc write_group(mw_store *store, const group *chosen, mw_err *err)
     }
     mw_rc rc = mw_log_segment_write(chosen->segment, err);
     if (rc != MW_OK) return rc;
-    if (store->options.durability == MW_DURABILITY_FULL) {
-        return mw_log_segment_sync(chosen->segment, err);
-    }
-    store->unsynced = chosen->segment; /* background.c syncs it within 100 ms */
-    return MW_OK;
+    store->unsynced = chosen->segment;
+    if (!chosen->sync) return MW_OK;
+    rc = mw_log_segment_sync(chosen->segment, err);
+    if (rc == MW_OK) store->unsynced = NULL;
+    return rc;
 }
 
 /* Requires `mutex` and that nobody leads. Fails everything that has no result. */
@@ -241,8 +245,9 @@ static void resolve_group(mw_store *store, const group *chosen, uint64_t fence)
         resolve(store, store->queue_first, NULL);
         store->figures.commits++;
     }
-    if (store->options.durability == MW_DURABILITY_FULL) {
+    if (chosen->sync) {
         store->durable = mw_max(store->durable, good);
+        store->unsynced_since_ns = 0;
     } else if (store->unsynced_since_ns == 0) {
         store->unsynced_since_ns = store->env->now_ns(store->env->ctx);
         store->env->cond_signal(store->env->ctx, store->work);
@@ -264,7 +269,7 @@ static void lead(mw_store *store)
     mw_store_lock(store);
     store->leading = false;
     store->figures.log_writes++;
-    if (store->options.durability == MW_DURABILITY_FULL) store->figures.log_syncs++;
+    if (chosen.sync) store->figures.log_syncs++;
     if (rc == MW_OK || rc == MW_FENCED) resolve_group(store, &chosen, fence);
     if (rc != MW_OK) stop_and_fail(store, &cause);
     if (store->queue_first) store->env->cond_signal(store->env->ctx, store->queue_first->cond);

@@ -108,8 +108,10 @@ static mw_rc open_output(mw_compact *self, mw_err *err)
 mw_rc mw_compact_start(mw_store *store, uint32_t max_generations, mw_compact **out, mw_err *err)
 {
     *out = NULL;
-    uint64_t below = mw_txn_undecided_generation(store);
+    /* In this order: whoever wrote to a generation that the version lists was undecided before it
+    ** was listed. */
     mw_version *version = mw_store_version(store);
+    uint64_t below = mw_txn_undecided_generation(store);
     mw_pick pick = mw_compact_pick(version->manifest, max_generations, below);
     if (pick.file_count == 0) {
         mw_version_unref(version);
@@ -207,8 +209,8 @@ mw_rc mw_compact_finish(mw_compact *self, uint32_t *folded, mw_err *err)
         mw_store_lock(store);
         store->figures.merges++;
         mw_store_unlock(store);
-    } else if (output && rc != MW_PERSISTENCE) {
-        mw_store_remove_table(store, &self->file); /* no manifest can list it */
+    } else if (output && rc != MW_PERSISTENCE && rc != MW_FENCED) {
+        mw_store_remove_table(store, &self->file); /* else a manifest may stand that lists it */
     }
     mw_compact_abandon(self);
     return rc;

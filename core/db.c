@@ -105,18 +105,17 @@ mw_rc mw_db_remove(const mw_env *env, const char *path, mw_err *err)
 static mw_rc load_store(const mw_env *env, int dir, const char *path, const mw_store_id *expected,
                         mw_manifest **manifest, mw_err *err)
 {
-    uint64_t number;
-    mw_rc rc = mw_manifest_newest(env, dir, &number, err);
-    if (rc != MW_OK) return rc;
-    if (number == 0) return mw_fail(err, MW_MISSING, "%s holds no store: no manifest there", path);
-    return mw_manifest_load(env, dir, number, expected, manifest, err);
+    mw_err cause = {0};
+    mw_rc rc = mw_manifest_load_newest(env, dir, expected, manifest, &cause);
+    if (rc == MW_MISSING) return mw_fail(err, rc, "%s holds no store: %s", path, cause.text);
+    return rc == MW_OK ? MW_OK : mw_fail(err, rc, "%s", cause.text);
 }
 
 static mw_rc take_lock(mw_store *store, mw_err *err)
 {
     const mw_env *env = store->env;
     if (store->options.shared) return MW_OK;
-    int sys = env->file_open(env->ctx, store->dir, lock_name, MW_OPEN_ENSURE, &store->lock_file);
+    int sys = mw_env_open(env, store->dir, lock_name, MW_OPEN_ENSURE, &store->lock_file);
     if (sys) return mw_fail_sys(err, sys, "opening the lock", store->path);
     sys = env->file_lock(env->ctx, store->lock_file);
     if (sys == EAGAIN || sys == EACCES) {
@@ -179,7 +178,8 @@ mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
     return MW_OK;
 }
 
-/* Everybody inside has been told MW_CLOSED by now; they end their transactions, then the store may go. */
+/* Everybody inside has been told MW_CLOSED by now; they end their transactions, then the store may
+** go. */
 static void wait_for_transactions(mw_store *store)
 {
     mw_store_lock(store);

@@ -61,7 +61,7 @@ mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
 ** transaction: they get MW_CLOSED, and it waits until they have ended theirs. */
 mw_rc mw_db_close(mw_db *db, mw_err *err) MW_MUST_USE;
 
-/* Stops at once, writing nothing: what a kill would leave. For tests and forked children. */
+/* Stops at once, writing nothing: what a kill would leave. For tests. */
 void mw_db_abandon(mw_db *db);
 
 /* Removes a closed store's files and its folder (ephemeral stores). */

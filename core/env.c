@@ -87,10 +87,18 @@ mw_rc mw_env_write(const mw_env *env, int file, const char *name, const void *fr
     return MW_OK;
 }
 
-static int open_patiently(const mw_env *env, int dir, const char *name, mw_open how, int *file)
+int mw_env_open(const mw_env *env, int dir, const char *name, mw_open how, int *file)
 {
     int sys;
     do sys = env->file_open(env->ctx, dir, name, how, file);
+    while (sys == EINTR);
+    return sys;
+}
+
+int mw_env_allocate(const mw_env *env, int file, uint64_t offset, uint64_t bytes)
+{
+    int sys;
+    do sys = env->file_allocate(env->ctx, file, offset, bytes);
     while (sys == EINTR);
     return sys;
 }
@@ -105,7 +113,7 @@ static mw_rc create_tmp(const mw_env *env, int dir, const char *target,
         int sys = env->random(env->ctx, &number, sizeof number);
         if (sys) return mw_fail_sys(err, sys, "random", "temporary name");
         snprintf(name, MW_ENV_NAME_BYTES, "tmp-%s-%016llx", target, (unsigned long long)number);
-        sys = open_patiently(env, dir, name, MW_OPEN_CREATE, file);
+        sys = mw_env_open(env, dir, name, MW_OPEN_CREATE, file);
         if (sys == 0) return MW_OK;
         if (sys != EEXIST) return mw_fail_sys(err, sys, "create", name);
     }
@@ -174,7 +182,7 @@ mw_rc mw_env_read_file(const mw_env *env, int dir, const char *name, uint64_t li
     int file = -1;
     *content = NULL;
     *bytes = 0;
-    int sys = open_patiently(env, dir, name, MW_OPEN_READ, &file);
+    int sys = mw_env_open(env, dir, name, MW_OPEN_READ, &file);
     if (sys) return mw_fail_sys(err, sys, "open", name);
 
     sys = env->file_size(env->ctx, file, &size);

@@ -38,7 +38,8 @@ typedef struct mw_env {
     int (*dir_open)(void *ctx, const char *path, bool create, int *dir);
     int (*dir_close)(void *ctx, int dir);
     int (*dir_sync)(void *ctx, int dir);
-    /* Calls each(arg, name) for every name but "." and ".."; stops when it returns nonzero. */
+    /* Calls each(arg, name) for every name but "." and ".."; stops when it returns nonzero, which
+    ** is no failure of this call: what made `each` stop is for `arg` to remember. */
     int (*dir_list)(void *ctx, int dir, int (*each)(void *arg, const char *name), void *arg);
     /* Removes an empty directory. */
     int (*dir_remove)(void *ctx, const char *path);
@@ -93,6 +94,10 @@ void *mw_alloc(const mw_env *env, size_t bytes) MW_MUST_USE;      /* NULL when t
 void *mw_alloc_zero(const mw_env *env, size_t bytes) MW_MUST_USE; /* NULL when there is none */
 void *mw_resize(const mw_env *env, void *old, size_t bytes) MW_MUST_USE;
 void mw_free(const mw_env *env, void *old);
+
+/* As in the table, but an interrupt is no failure. Return 0 or an errno value. */
+int mw_env_open(const mw_env *env, int dir, const char *name, mw_open how, int *file);
+int mw_env_allocate(const mw_env *env, int file, uint64_t offset, uint64_t bytes);
 
 /* Reads exactly [offset, offset + bytes). A file that ends before: corrupt, naming it. */
 mw_rc mw_env_read(const mw_env *env, int file, const char *name, void *to, size_t bytes,

@@ -41,15 +41,12 @@ enum {
     SEAL_WAIT_MS =
         1000, /* how long a writer waits for a peer's seal before it overtakes the claim */
     SEAL_POLL_MS = 2,
+    EPOCHS_KEPT = 64, /* of the history that no replay needs */
 };
 
 static mw_rc load_newest(mw_store *store, mw_manifest **manifest, mw_err *err)
 {
-    uint64_t number;
-    mw_rc rc = mw_manifest_newest(store->env, store->dir, &number, err);
-    if (rc != MW_OK) return rc;
-    if (number == 0) return mw_fail(err, MW_MISSING, "%s holds no manifest", store->path);
-    return mw_manifest_load(store->env, store->dir, number, &store->id, manifest, err);
+    return mw_manifest_load_newest(store->env, store->dir, &store->id, manifest, err);
 }
 
 /* ---- claim ----------------------------------------------------------------------------------- */
@@ -95,8 +92,9 @@ static mw_rc claim_epoch(mw_store *store, mw_manifest **claim, mw_err *err)
 
 /* ---- seal ------------------------------------------------------------------------------------ */
 
-/* The sealed successor of a claim. Epochs whose part of the log lies below the cursor are
-** dropped. */
+/* The sealed successor of a claim. Epochs whose part of the log lies below the cursor are needed by
+** no replay. They are kept for a while all the same, so that a writer that was asleep can read what
+** became of its last entries. */
 static mw_rc publish_seal(mw_store *store, const mw_manifest *claim, uint64_t start,
                           uint64_t copied_from, mw_manifest **seal, mw_err *err)
 {
@@ -106,7 +104,7 @@ static mw_rc publish_seal(mw_store *store, const mw_manifest *claim, uint64_t st
     mw_manifest_epoch *own = &next->epochs[next->epoch_count - 1];
     *own = (mw_manifest_epoch){own->epoch, true, start, copied_from};
     uint32_t first = 0;
-    while (first + 1 < next->epoch_count &&
+    while (first + EPOCHS_KEPT < next->epoch_count &&
            next->epochs[first + 1].copied_from <= next->cursor + 1) {
         first++;
     }
@@ -114,6 +112,9 @@ static mw_rc publish_seal(mw_store *store, const mw_manifest *claim, uint64_t st
     memmove(next->epochs, next->epochs + first, next->epoch_count * sizeof *next->epochs);
     next->boundary = next->number;
     rc = mw_manifest_publish(next, store->dir, err);
+    bool lost = false;
+    if (rc == MW_OK) rc = mw_store_lost_number(store, next->number, &lost, err);
+    if (lost) rc = MW_EXISTS;
     if (rc == MW_OK) {
         *seal = next;
     } else {
@@ -169,7 +170,10 @@ static mw_rc create_first_segment(mw_store *store, const mw_replay *replay, uint
     if (rc != MW_OK || !copied) return rc;
     rc = copy_tail(*segment, replay, err);
     if (rc != MW_OK) {
-        mw_log_segment_close(*segment); /* the next claim has another epoch: the file is void */
+        /* Nothing names it, and the next claim has another epoch: on a full disk it must not
+        ** stay. */
+        store->env->unlink(store->env->ctx, store->dir, mw_log_segment_name(*segment));
+        mw_log_segment_close(*segment);
         *segment = NULL;
     }
     return rc;
@@ -177,8 +181,28 @@ static mw_rc create_first_segment(mw_store *store, const mw_replay *replay, uint
 
 /* ---- taking over ----------------------------------------------------------------------------- */
 
+/* The version that a replay found; its generations are in order, newest first. */
+static mw_rc create_version(mw_store *store, const mw_replay *replay, mw_manifest *manifest,
+                            mw_version **version, mw_err *err)
+{
+    const mw_files *from = store->version ? store->version->files : NULL;
+    mw_files_source source = {store->env, store->dir, store->cache, from};
+    mw_files *files;
+    mw_rc rc = mw_files_open(&source, manifest, &files, err);
+    if (rc != MW_OK) return rc;
+    rc = mw_version_create(store->env, version, err);
+    if (rc == MW_OK) {
+        mw_version_set_files(*version, files);
+        for (uint32_t i = 0; i < replay->generation_count; i++) {
+            mw_version_add_generation(*version, replay->generations[i]);
+        }
+    }
+    mw_files_unref(files);
+    return rc;
+}
+
 /* Makes a replay the store's state. The active generation owns the segment from now on. */
-static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest,
+static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest, uint64_t epoch,
                    mw_log_segment *segment, mw_err *err)
 {
     uint32_t count = replay->generation_count;
@@ -188,10 +212,8 @@ static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest,
         generations[i] = generations[count - 1 - i];
         generations[count - 1 - i] = swapped;
     }
-    mw_version_parts parts = {store->env,  store->dir, store->cache,  manifest,
-                              generations, count,      store->version};
     mw_version *version;
-    mw_rc rc = mw_version_create(&parts, &version, err);
+    mw_rc rc = create_version(store, replay, manifest, &version, err);
     if (rc != MW_OK) return rc;
     generations[0]->segment = segment;
     if (!store->birth) {
@@ -203,6 +225,7 @@ static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest,
     store->version = version;
     store->queued = store->visible = replay->end;
     store->durable = replay->end.position;
+    store->epoch = epoch;
     mw_store_unlock(store);
     mw_version_unref(before);
     store->segment = segment;
@@ -226,9 +249,8 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, mw_err *err)
         rc = publish_seal(store, claim, start, copied ? copied : start, &seal, err);
     }
     if (rc == MW_OK) rc = mw_recover_write_state(store, false, err);
-    if (rc == MW_OK) rc = adopt(store, &replay, seal, segment, err);
+    if (rc == MW_OK) rc = adopt(store, &replay, seal, epoch, segment, err);
     if (rc == MW_OK) {
-        store->epoch = epoch;
         store->segment_number = 1;
         store->owned = true;
     } else {
@@ -239,7 +261,7 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, mw_err *err)
     return rc;
 }
 
-mw_rc mw_epoch_takeover(mw_store *store, mw_err *err)
+static mw_rc take_over(mw_store *store, mw_err *err)
 {
     for (int i = 0; i < CLAIM_TRIES; i++) {
         mw_manifest *claim;
@@ -247,10 +269,19 @@ mw_rc mw_epoch_takeover(mw_store *store, mw_err *err)
         if (rc != MW_OK) return rc;
         rc = replay_and_seal(store, claim, err);
         mw_manifest_unref(claim);
-        if (rc == MW_OK) mw_recover_sweep(store);
+        if (rc == MW_OK) mw_recover_sweep(store, false);
         if (rc != MW_EXISTS) return rc; /* a peer's claim made ours void: claim again */
     }
     return mw_fail(err, MW_BUSY, "other writers keep claiming %s", store->path);
+}
+
+mw_rc mw_epoch_takeover(mw_store *store, mw_err *err)
+{
+    const mw_env *env = store->env;
+    env->mutex_lock(env->ctx, store->manifest_mutex);
+    mw_rc rc = take_over(store, err);
+    env->mutex_unlock(env->ctx, store->manifest_mutex);
+    return rc;
 }
 
 mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err)
@@ -264,13 +295,16 @@ mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err)
         if (rc != MW_OK) return rc;
     }
     mw_replay replay = *replayed;
-    mw_rc rc = adopt(store, &replay, replayed->manifest, segment, err);
+    uint64_t epoch = sealed ? sealed->epoch : 0;
+    mw_rc rc = adopt(store, &replay, replayed->manifest, epoch, segment, err);
     if (rc != MW_OK) {
         mw_log_segment_close(segment);
         return rc;
     }
-    store->epoch = sealed ? sealed->epoch : 0;
     store->segment_number = replayed->last_header.number;
+    /* Segments that a takeover found empty, or copied from, may have outlived the flush of their
+    ** generation. In a shared store a peer may be at work. */
+    if (!store->options.shared) mw_recover_sweep(store, true);
     return MW_OK;
 }
 
@@ -346,6 +380,12 @@ static mw_rc judge(mw_store *store, const mw_manifest *newest, uint64_t *fence, 
     uint64_t claimed = mw_manifest_epoch_claimed(newest);
     *definite = true;
     if (claimed <= store->epoch) return MW_OK;
+    if (newest->epochs[0].epoch > store->epoch) {
+        return mw_fail(err, MW_PERSISTENCE,
+                       "so many peers have owned %s since epoch %" PRIu64
+                       " that nobody knows any more what became of its last entries",
+                       store->path, store->epoch);
+    }
     for (uint32_t i = 0; i < newest->epoch_count; i++) {
         const mw_manifest_epoch *epoch = &newest->epochs[i];
         if (epoch->epoch <= store->epoch || !epoch->sealed) continue;

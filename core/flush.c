@@ -47,32 +47,54 @@ static mw_rc create_segment(mw_store *store, const mw_generation *next, mw_log_s
     return mw_log_segment_create(store->env, store->dir, &header, segment, err);
 }
 
+/* The generation after `active`, with its segment. */
+static mw_rc create_next(mw_store *store, const mw_generation *active, mw_point end,
+                         mw_generation **next, mw_err *err)
+{
+    mw_rc rc = mw_generation_create(store->env, active->number + 1, end.position + 1, next, err);
+    mw_log_id id = {store->epoch, store->segment_number + 1};
+    if (rc == MW_OK) rc = mw_generation_add_log(*next, id, err);
+    if (rc == MW_OK) rc = create_segment(store, *next, &(*next)->segment, err);
+    return rc;
+}
+
+/* Puts `next` in front of `active`, which is frozen at `end` from then on. */
+static mw_rc replace_active(mw_store *store, mw_generation *active, mw_generation *next,
+                            mw_point end, mw_err *err)
+{
+    mw_version *version;
+    mw_rc rc = mw_store_build(store, NULL, &version, err);
+    if (rc != MW_OK) {
+        store->env->unlink(store->env->ctx, store->dir, mw_log_segment_name(next->segment));
+        return rc;
+    }
+    active->last_position = end.position;
+    active->sequence_last = end.sequence;
+    active->count_last = end.count;
+    mw_store_install(store, version, next);
+    store->segment = next->segment;
+    return MW_OK;
+}
+
 mw_rc mw_flush_freeze(mw_store *store, uint64_t *number, mw_err *err)
 {
     *number = 0;
     mw_store_lock(store);
-    mw_generation *active = store->version->generations[0]; /* changes only under the turn */
+    mw_generation *active = mw_generation_ref(store->version->generations[0]);
+    uint32_t count = store->version->generation_count;
     mw_point end = store->queued;
     mw_store_unlock(store);
-    if (active->first_position > end.position) return MW_OK;
     mw_generation *next = NULL;
-    mw_log_segment *segment = NULL;
-    mw_rc rc = mw_generation_create(store->env, active->number + 1, end.position + 1, &next, err);
-    mw_log_id id = {store->epoch, store->segment_number + 1};
-    if (rc == MW_OK) rc = mw_generation_add_log(next, id, err);
-    if (rc == MW_OK) rc = create_segment(store, next, &segment, err);
-    if (rc == MW_OK) {
-        next->segment = segment;
-        active->last_position = end.position;
-        active->sequence_last = end.sequence;
-        active->count_last = end.count;
-        rc = mw_store_install(store, NULL, next, err);
-    }
-    if (rc == MW_OK) {
-        store->segment = segment;
-        *number = active->number;
+    mw_rc rc = MW_OK;
+    if (count == MW_GENERATIONS_MAX) {
+        rc = mw_fail(err, MW_FULL, "%u memtables wait for being flushed already", count);
+    } else if (active->first_position <= end.position) {
+        rc = create_next(store, active, end, &next, err);
+        if (rc == MW_OK) rc = replace_active(store, active, next, end, err);
+        if (rc == MW_OK) *number = active->number;
     }
     mw_generation_unref(next);
+    mw_generation_unref(active);
     return rc;
 }
 
@@ -194,9 +216,8 @@ static mw_rc flush_generation(mw_store *store, const mw_generation *generation, 
         mw_store_lock(store);
         store->figures.flushes++;
         mw_store_unlock(store);
-    } else if (any && rc != MW_PERSISTENCE) {
-        mw_store_remove_table(
-            store, &file); /* after a persistence failure the manifest may stand and list it */
+    } else if (any && rc != MW_PERSISTENCE && rc != MW_FENCED) {
+        mw_store_remove_table(store, &file); /* else a manifest may stand that lists it */
     }
     return rc;
 }
@@ -239,6 +260,7 @@ mw_rc mw_flush_run(mw_store *store, uint64_t through, uint64_t deadline_ns, mw_e
         env->mutex_lock(env->ctx, store->flush_mutex);
         rc = flush_oldest(store, through, deadline_ns, &any, err);
         env->mutex_unlock(env->ctx, store->flush_mutex);
+        if (rc == MW_OK && any) mw_store_unpark(store);
     }
     return rc;
 }
@@ -277,7 +299,7 @@ mw_rc mw_flush_make_room(mw_store *store, mw_err *err)
 {
     mw_store_lock(store);
     uint32_t frozen = frozen_count(store);
-    bool background = store->thread != NULL;
+    bool background = store->thread != NULL && store->options.background;
     mw_store_unlock(store);
     if (frozen == 0) return MW_OK;
     if (background) return frozen > FROZEN_MAX ? wait_for_room(store, err) : MW_OK;

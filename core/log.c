@@ -69,7 +69,10 @@ enum {
     PART_FIRST = 1,
     PART_LAST = 2,
 
+    WINDOW_BYTES_MIN =
+        16 << 10, /* a reader's window grows with what it reads, up to WINDOW_BYTES */
     WINDOW_BYTES = 1 << 20,
+    STAGE_BYTES = 512 << 10,    /* records on their way; what is larger goes in several writes */
     GROW_BYTES = 256 << 10,     /* small entries: a step of room ahead  */
     GROW_BYTES_LARGE = 4 << 20, /* for those that are a large part of it */
 };
@@ -97,6 +100,8 @@ uint64_t mw_log_entry_bytes(uint64_t payload_bytes)
 }
 
 /* ---- header ---------------------------------------------------------------------------------- */
+
+static_assert(STAGE_BYTES >= MW_LOG_RECORD_BYTES_MAX + MW_LOG_RECORD_HEADER_BYTES, "a record fits");
 
 static uint64_t header_seed(const mw_log_header *header)
 {
@@ -148,7 +153,7 @@ struct mw_log_segment {
     uint64_t seed;
     int file;
     /* whoever writes: one thread at a time */
-    mw_buf staged;
+    mw_buf staged; /* allocated with the segment: an entry that has its position needs no memory */
     uint64_t offset; /* in the file, of the first staged byte */
     uint64_t chain;  /* checksum of the last record staged    */
     /* whoever reserves: one thread at a time, possibly another one */
@@ -166,6 +171,10 @@ static mw_log_segment *segment_alloc(const mw_env *env, const mw_log_header *hea
     segment->file = -1;
     mw_log_name(header->epoch, header->number, segment->name);
     mw_buf_init(&segment->staged, env);
+    if (!mw_buf_reserve(&segment->staged, STAGE_BYTES)) {
+        mw_log_segment_close(segment);
+        return NULL;
+    }
     return segment;
 }
 
@@ -188,7 +197,7 @@ mw_rc mw_log_segment_create(const mw_env *env, int dir, const mw_log_header *hea
 {
     mw_log_segment *segment = segment_alloc(env, header);
     if (!segment) return mw_fail(err, MW_NOMEM, "no memory for a log segment");
-    int sys = env->file_open(env->ctx, dir, segment->name, MW_OPEN_CREATE, &segment->file);
+    int sys = mw_env_open(env, dir, segment->name, MW_OPEN_CREATE, &segment->file);
     mw_rc rc =
         sys ? mw_fail_sys(err, sys, "creation", segment->name) : write_header(segment, dir, err);
     if (rc == MW_OK) {
@@ -207,11 +216,12 @@ mw_rc mw_log_segment_resume(const mw_env *env, int dir, const mw_log_header *hea
     if (!segment) return mw_fail(err, MW_NOMEM, "no memory for a log segment");
     segment->offset = segment->reserved = offset;
     segment->chain = chain;
-    int sys = env->file_open(env->ctx, dir, segment->name, MW_OPEN_WRITE, &segment->file);
+    int sys = mw_env_open(env, dir, segment->name, MW_OPEN_WRITE, &segment->file);
     if (!sys) sys = env->file_size(env->ctx, segment->file, &segment->allocated);
     if (sys) {
+        mw_rc rc = mw_fail_sys(err, sys, "opening", segment->name);
         mw_log_segment_close(segment);
-        return mw_fail_sys(err, sys, "opening", segment->name);
+        return rc;
     }
     *out = segment;
     return MW_OK;
@@ -239,8 +249,7 @@ mw_rc mw_log_segment_reserve(mw_log_segment *segment, uint64_t bytes, mw_err *er
     if (end > segment->allocated) {
         uint64_t step = bytes > GROW_BYTES / 8 ? GROW_BYTES_LARGE : GROW_BYTES;
         uint64_t more = (end - segment->allocated + step - 1) / step * step;
-        int sys =
-            segment->env->file_allocate(segment->env->ctx, segment->file, segment->allocated, more);
+        int sys = mw_env_allocate(segment->env, segment->file, segment->allocated, more);
         if (sys) return mw_fail_sys(err, sys, "growing", segment->name);
         segment->allocated += more;
     }
@@ -248,12 +257,12 @@ mw_rc mw_log_segment_reserve(mw_log_segment *segment, uint64_t bytes, mw_err *er
     return MW_OK;
 }
 
+/* Requires room in the staging buffer. */
 static void stage_record(mw_log_segment *segment, const mw_log_entry *entry, mw_slice payload,
                          uint8_t part)
 {
     mw_buf *buf = &segment->staged;
     uint64_t body = padded(payload.size);
-    if (!mw_buf_reserve(buf, MW_LOG_RECORD_HEADER_BYTES + body)) return;
     uint8_t *to = buf->data + buf->size;
     mw_put_u64(to + RECORD_PREVIOUS, segment->chain);
     mw_put_u64(to + RECORD_POSITION, entry->position);
@@ -279,25 +288,29 @@ mw_rc mw_log_segment_stage(mw_log_segment *segment, const mw_log_entry *entry, m
     uint8_t part = PART_FIRST;
     do {
         size_t piece = mw_min(left, MW_LOG_RECORD_BYTES_MAX);
+        uint64_t need = MW_LOG_RECORD_HEADER_BYTES + padded(piece);
+        if (segment->staged.size + need > STAGE_BYTES) {
+            mw_rc rc = mw_log_segment_write(segment, err);
+            if (rc != MW_OK) return rc;
+        }
         left -= piece;
         if (left == 0) part |= PART_LAST;
         stage_record(segment, entry, mw_slice_of(at, piece), part);
         at += piece;
         part = 0;
     } while (left > 0);
-    return mw_buf_check(&segment->staged, err);
+    return MW_OK;
 }
 
 mw_rc mw_log_segment_write(mw_log_segment *segment, mw_err *err)
 {
-    enum { KEEP_BYTES = 4 << 20 };
     mw_buf *buf = &segment->staged;
+    if (buf->size == 0) return MW_OK;
     mw_rc rc = mw_env_write(segment->env, segment->file, segment->name, buf->data, buf->size,
                             segment->offset, err);
     if (rc != MW_OK) return rc;
     segment->offset += buf->size;
     mw_buf_clear(buf);
-    if (buf->capacity > KEEP_BYTES) mw_buf_free(buf); /* one huge entry must not stay for ever */
     return MW_OK;
 }
 
@@ -345,7 +358,8 @@ static mw_rc view(mw_log_reader *reader, uint64_t offset, size_t bytes, const ui
     bool inside = offset >= reader->window_offset &&
                   offset + bytes <= reader->window_offset + reader->window_bytes;
     if (!inside) {
-        size_t want = (size_t)mw_max(bytes, WINDOW_BYTES);
+        uint64_t window = mw_max(2 * (uint64_t)reader->window_capacity, WINDOW_BYTES_MIN);
+        size_t want = (size_t)mw_max(bytes, mw_min(window, WINDOW_BYTES));
         if (want > reader->window_capacity) {
             uint8_t *grown = mw_resize(reader->env, reader->window, want);
             if (!grown) return mw_fail(err, MW_NOMEM, "no memory for reading %s", reader->name);
@@ -442,7 +456,7 @@ mw_rc mw_log_reader_open(const mw_env *env, int dir, const mw_store_id *store, u
     reader->seed = header_seed(&reader->header);
     mw_log_name(epoch, number, reader->name);
     mw_buf_init(&reader->joined, env);
-    int sys = env->file_open(env->ctx, dir, reader->name, MW_OPEN_READ, &reader->file);
+    int sys = mw_env_open(env, dir, reader->name, MW_OPEN_READ, &reader->file);
     mw_rc rc =
         sys ? mw_fail_sys(err, sys, "opening", reader->name) : read_header(reader, whole, err);
     if (rc == MW_OK && *whole) {
@@ -543,7 +557,7 @@ static mw_rc only_zeros(mw_log_reader *reader, uint64_t offset, uint64_t end, bo
         mw_rc rc = view(reader, offset, piece, &at, err);
         if (rc != MW_OK) return rc;
         if (!at) break; /* it got shorter: nothing there */
-        for (size_t i = 0; i < piece && *yes; i++) *yes = at[i] == 0;
+        *yes = at[0] == 0 && memcmp(at, at + 1, piece - 1) == 0;
         offset += piece;
     }
     return MW_OK;

@@ -67,10 +67,11 @@ mw_rc mw_log_segment_reserve(mw_log_segment *segment, uint64_t bytes, mw_err *er
 /* Bytes that an entry of this payload takes in a segment. */
 uint64_t mw_log_entry_bytes(uint64_t payload_bytes);
 
-/* Stages an entry behind what was staged before; nothing reaches the file yet. */
+/* Stages an entry behind what was staged before; what does not fit in the staging buffer (512 KB)
+** is written first. Allocates nothing. */
 mw_rc mw_log_segment_stage(mw_log_segment *segment, const mw_log_entry *entry,
                            mw_err *err) MW_MUST_USE;
-/* Writes all that is staged with one write. */
+/* Writes all that is staged, with one write. */
 mw_rc mw_log_segment_write(mw_log_segment *segment, mw_err *err) MW_MUST_USE;
 mw_rc mw_log_segment_sync(mw_log_segment *segment, mw_err *err) MW_MUST_USE;
 
@@ -84,8 +85,8 @@ typedef enum mw_log_found {
 } mw_log_found;
 
 /* Opens a segment and verifies its header against store, epoch and number. *whole is false when the
-** header itself is torn or absent and nothing lies behind it (the segment was being created): then no
-** reader is made. MW_CORRUPT: something lies behind a header that fails. */
+** header itself is torn or absent and nothing lies behind it (the segment was being created): then
+** no reader is made. MW_CORRUPT: something lies behind a header that fails. */
 mw_rc mw_log_reader_open(const mw_env *env, int dir, const mw_store_id *store, uint64_t epoch,
                          uint64_t number, mw_log_reader **reader, bool *whole,
                          mw_err *err) MW_MUST_USE;

@@ -35,9 +35,9 @@
 #include "coding.h"
 #include "hash.h"
 
-#define MANIFEST_MAGIC "MWMANIF\n"
+#define MANIFEST_MAGIC     "MWMANIF\n"
 #define MANIFEST_MAGIC_END "\nMWMEND\n"
-#define NAME_START "manifest-"
+#define NAME_START         "manifest-"
 
 enum {
     MANIFEST_VERSION = 1,
@@ -47,9 +47,9 @@ enum {
     COLUMN_BYTES = 4,
     EPOCH_BYTES = 3 * 8 + 4,
     FILE_BYTES = 9 * 8 + 4,
-    TRAILER_SIZE = 0,      /* u64  bytes of the whole file           */
-    TRAILER_CHECKSUM = 8,  /* u64  of everything before it           */
-    TRAILER_MAGIC = 16,    /* last, so `tail -c 8` recognises a file */
+    TRAILER_SIZE = 0,     /* u64  bytes of the whole file           */
+    TRAILER_CHECKSUM = 8, /* u64  of everything before it           */
+    TRAILER_MAGIC = 16,   /* last, so `tail -c 8` recognises a file */
     TRAILER_BYTES = 24,
 
     /* Limits of the format. */
@@ -210,10 +210,9 @@ static bool order_breaks_rule(const mw_manifest_file *f, const mw_manifest_file 
                       f->generation);
     }
     if (f->props.sequence_max > 0 && f->props.sequence_min <= sequence) {
-        return breaks(fault,
-                      "expected sequences above %" PRIu64 " in generation %" PRIu64
-                      ", found %" PRIu64,
-                      sequence, f->generation, f->props.sequence_min);
+        return breaks(
+            fault, "expected sequences above %" PRIu64 " in generation %" PRIu64 ", found %" PRIu64,
+            sequence, f->generation, f->props.sequence_min);
     }
     return false;
 }
@@ -271,10 +270,7 @@ static bool breaks_rule(const mw_manifest *m, finding *fault)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-static mw_rc no_memory(mw_err *err)
-{
-    return mw_fail(err, MW_NOMEM, "no memory for a manifest");
-}
+static mw_rc no_memory(mw_err *err) { return mw_fail(err, MW_NOMEM, "no memory for a manifest"); }
 
 /* Room for one more item; the array may move. */
 static bool grow(const mw_env *env, void **items, uint32_t count, uint32_t *capacity,
@@ -416,7 +412,8 @@ mw_rc mw_manifest_add_file(mw_manifest *manifest, const mw_manifest_file *file, 
         const mw_manifest_file *before = &manifest->files[at - 1];
         if (before->level > file->level) break;
         if (before->level == file->level &&
-            (file->level > 0 || before->generation <= file->generation)) break;
+            (file->level > 0 || before->generation <= file->generation))
+            break;
     }
     mw_manifest_file *place = manifest->files + at;
     memmove(place + 1, place, (manifest->file_count - at) * sizeof *place);
@@ -675,8 +672,10 @@ mw_rc mw_manifest_decode(const mw_env *env, mw_slice content, const char *name,
     mw_manifest *m = make(env);
     if (!m) return no_memory(err);
     rc = get_manifest(content, name, m, err);
-    if (rc == MW_OK) *manifest = m;
-    else mw_manifest_unref(m);
+    if (rc == MW_OK)
+        *manifest = m;
+    else
+        mw_manifest_unref(m);
     return rc;
 }
 
@@ -689,8 +688,13 @@ mw_rc mw_manifest_publish(const mw_manifest *manifest, int dir, mw_err *err)
     mw_rc rc = mw_manifest_encode(manifest, &buf, err);
     if (rc == MW_OK) {
         char name[MW_MANIFEST_NAME_BYTES];
+        mw_err cause = {0};
         mw_manifest_name(manifest->number, name);
-        rc = mw_env_publish(manifest->env, dir, name, mw_buf_slice(&buf), err);
+        rc = mw_env_publish(manifest->env, dir, name, mw_buf_slice(&buf), &cause);
+        /* A peer removes a temporary file only when the number is taken, or has been
+        ** (recover.c). */
+        if (rc == MW_MISSING) rc = MW_EXISTS;
+        if (rc != MW_OK && rc != MW_EXISTS) mw_fail(err, rc, "%s", cause.text);
     }
     mw_buf_free(&buf);
     return rc;
@@ -733,4 +737,26 @@ mw_rc mw_manifest_newest(const mw_env *env, int dir, uint64_t *number, mw_err *e
     if (sys) return mw_fail_sys(err, sys, "listing", "the store's folder");
     *number = highest;
     return MW_OK;
+}
+
+mw_rc mw_manifest_load_newest(const mw_env *env, int dir, const mw_store_id *store,
+                              mw_manifest **manifest, mw_err *err)
+{
+    enum { TRIES = 20 }; /* each lost to a flush or merge that was quicker than a read */
+    mw_err cause = {0};
+    uint64_t before = 0;
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t number = 0;
+        mw_rc rc = mw_manifest_newest(env, dir, &number, err);
+        if (rc != MW_OK) return rc;
+        if (number == before && i > 0) break; /* nobody has moved: it is gone for good */
+        before = number;
+        if (number == 0) continue; /* the list may have missed both */
+        cause = (mw_err){0};
+        rc = mw_manifest_load(env, dir, number, store, manifest, &cause);
+        if (rc == MW_OK) return MW_OK;
+        if (rc != MW_MISSING) return mw_fail(err, rc, "%s", cause.text);
+    }
+    if (before == 0) return mw_fail(err, MW_MISSING, "the folder holds no manifest");
+    return mw_fail(err, MW_MISSING, "%s", cause.text);
 }

@@ -88,6 +88,11 @@ mw_rc mw_manifest_load(const mw_env *env, int dir, uint64_t number, const mw_sto
 /* Lists the folder for the highest number; 0: there is none. An error is never read as absence. */
 mw_rc mw_manifest_newest(const mw_env *env, int dir, uint64_t *number, mw_err *err) MW_MUST_USE;
 
+/* Loads the newest one. A living owner may publish the next and remove the one that the list
+** showed: then it looks again. MW_MISSING: there is none. One reference. store as above. */
+mw_rc mw_manifest_load_newest(const mw_env *env, int dir, const mw_store_id *store,
+                              mw_manifest **manifest, mw_err *err) MW_MUST_USE;
+
 /* Encoded form (tests, golden files). */
 mw_rc mw_manifest_encode(const mw_manifest *manifest, mw_buf *buf, mw_err *err) MW_MUST_USE;
 mw_rc mw_manifest_decode(const mw_env *env, mw_slice content, const char *name,

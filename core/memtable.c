@@ -132,7 +132,9 @@ static mw_node *descend(mw_node *start, int level, const mw_node *not_before, co
             mw_node *next = follow(node, level);
             /* The walk meets one of two nodes next: fetch the one while waiting for the other. */
             if (level > 0) __builtin_prefetch(follow(node, level - 1));
-            if (next == not_before || !lies_before(next, at)) {
+            /* What the level above stopped at may have been removed meanwhile: then the end comes
+            ** first. */
+            if (!next || next == not_before || !lies_before(next, at)) {
                 not_before = next;
                 break;
             }
@@ -235,6 +237,11 @@ void mw_memtable_unref(mw_memtable *memtable)
     if (atomic_fetch_sub_explicit(&memtable->refs, 1, memory_order_acq_rel) > 1) return;
     mw_arena_free(&memtable->arena);
     mw_free(memtable->env, memtable);
+}
+
+bool mw_memtable_shared(const mw_memtable *memtable)
+{
+    return atomic_load_explicit(&memtable->refs, memory_order_relaxed) > 1;
 }
 
 /* Puts node between the splice and what follows it, on each of its levels. */

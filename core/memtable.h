@@ -18,6 +18,7 @@ typedef struct mw_node mw_node; /* one row version; lives as long as its memtabl
 mw_memtable *mw_memtable_create(const mw_env *env) MW_MUST_USE;
 mw_memtable *mw_memtable_ref(mw_memtable *memtable); /* thread-safe, returns its argument */
 void mw_memtable_unref(mw_memtable *memtable);       /* thread-safe, takes NULL */
+bool mw_memtable_shared(const mw_memtable *memtable); /* is there a reference besides the caller's? */
 
 /* Copies key and row (a value.h row; empty for a tombstone) in. Requires that (key, sequence) is
 ** not there yet. *node (may be NULL): the new version. After a failure nothing has changed. */

@@ -88,6 +88,10 @@ static mw_rc begin_generation(replayer *self, uint64_t number, uint64_t first_po
         last->sequence_last = out->end.sequence;
         last->count_last = out->end.count;
     }
+    if (out->generation_count == MW_GENERATIONS_MAX) {
+        return mw_fail(self->err, MW_CORRUPT, "%s: the log holds more than %d generations",
+                       self->store->path, MW_GENERATIONS_MAX);
+    }
     size_t bytes = (out->generation_count + 1) * sizeof(mw_generation *);
     mw_generation **grown = mw_resize(self->env, out->generations, bytes);
     if (!grown) return mw_fail(self->err, MW_NOMEM, "no memory for replaying the log");
@@ -193,6 +197,7 @@ typedef struct log_list {
     mw_log_id *logs;
     size_t count;
     size_t capacity;
+    bool failed; /* no memory: the list is not whole */
 } log_list;
 
 static int add_log(void *arg, const char *name)
@@ -203,7 +208,8 @@ static int add_log(void *arg, const char *name)
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 16;
         mw_log_id *grown = mw_resize(list->env, list->logs, capacity * sizeof *grown);
-        if (!grown) return ENOMEM;
+        list->failed = !grown;
+        if (!grown) return 1;
         list->logs = grown;
         list->capacity = capacity;
     }
@@ -224,8 +230,22 @@ static mw_rc list_logs(mw_store *store, log_list *list, mw_err *err)
     list->env = store->env;
     int sys = store->env->dir_list(store->env->ctx, store->dir, add_log, list);
     if (sys) return mw_fail_sys(err, sys, "listing", store->path);
+    if (list->failed) return mw_fail(err, MW_NOMEM, "no memory for the list of log segments");
     if (list->count) qsort(list->logs, list->count, sizeof *list->logs, compare_logs);
     return MW_OK;
+}
+
+/* Segments of an epoch are numbered without gaps, but for one that could not be created. */
+static mw_rc hole(replayer *self, const mw_log_header *header, const mw_log_entry *entry)
+{
+    char name[MW_LOG_NAME_BYTES];
+    char before[MW_LOG_NAME_BYTES] = "a wal- file of an older epoch";
+    mw_log_name(header->epoch, header->number, name);
+    if (header->number > 1) mw_log_name(header->epoch, header->number - 1, before);
+    return mw_fail_disk(self->err, name, entry->offset,
+                        "expected position %" PRIu64 ", found %" PRIu64
+                        ": %s is missing or damaged",
+                        self->out->end.position + 1, entry->position, before);
 }
 
 /* Reads a segment's entries up to limit (exclusive). *any: it has at least one whole entry. */
@@ -244,9 +264,7 @@ static mw_rc replay_entries(replayer *self, mw_log_reader *reader, uint64_t limi
         *any = true;
         if (entry.position >= limit) return MW_OK;
         if (entry.position <= end->position) continue;
-        MW_CHECK_DISK(entry.position == end->position + 1, self->err, name, entry.offset,
-                      "the log has a hole: expected position %" PRIu64 ", found %" PRIu64,
-                      end->position + 1, entry.position);
+        if (entry.position != end->position + 1) return hole(self, header, &entry);
         if (!entered) {
             /* The writer synced its segment before to the end first. */
             if (header->number > 1) self->durable = mw_max(self->durable, end->position);
@@ -310,6 +328,21 @@ static mw_rc replay_segment(replayer *self, mw_log_id id, uint64_t limit, bool *
     return rc;
 }
 
+/* Everything up to `durable` was on disk for good, but the log ends before it. */
+static mw_rc ends_too_early(replayer *self, uint64_t durable)
+{
+    const mw_replay *out = self->out;
+    char name[MW_LOG_NAME_BYTES] = "wal-*";
+    if (out->last_header.number > 0) {
+        mw_log_name(out->last_header.epoch, out->last_header.number, name);
+    }
+    return mw_fail_disk(self->err, name, out->last_offset,
+                        "the log ends behind position %" PRIu64 ", but everything up to %" PRIu64
+                        " was durable: what follows here is damaged, or the wal- file behind this "
+                        "one is missing",
+                        out->end.position, durable);
+}
+
 /* Replays the epoch at index i of the manifest's list. */
 static mw_rc replay_epoch(replayer *self, const log_list *list, uint32_t i)
 {
@@ -327,12 +360,11 @@ static mw_rc replay_epoch(replayer *self, const log_list *list, uint32_t i)
     }
     uint64_t next = self->out->end.position + 1;
     uint64_t must = last ? epoch->start : limit; /* everything below was durable at the seal */
-    if (next < must || (last && !seen)) {
-        return mw_fail(self->err, MW_CORRUPT,
-                       "%s: the log of epoch %" PRIu64 " ends before position %" PRIu64
-                       ", which was durable: a wal- file is missing or damaged",
-                       self->store->path, epoch->epoch, last && !seen ? next : must);
-    }
+    if (next < must) return ends_too_early(self, must - 1);
+    MW_CHECK_DISK(!last || seen, self->err, self->store->path, 0,
+                  "expected wal-%016" PRIx64 "-* files that hold the log from position %" PRIu64
+                  ", found none",
+                  epoch->epoch, next);
     return MW_OK;
 }
 
@@ -366,6 +398,9 @@ mw_rc mw_recover_replay(mw_store *store, mw_manifest *manifest, mw_replay *out, 
         .durable = manifest->cursor,
     };
     mw_rc rc = replay_all(&self);
+    if (rc == MW_OK && out->end.position < store->closed_at) {
+        rc = ends_too_early(&self, store->closed_at);
+    }
     mw_free(store->env, self.nodes);
     return rc;
 }
@@ -386,6 +421,7 @@ void mw_replay_free(const mw_env *env, mw_replay *replay)
 typedef struct sweep {
     mw_store *store;
     const mw_version *version;
+    uint64_t below; /* epochs whose leftovers go */
 } sweep;
 
 static bool log_is_live(const mw_version *version, mw_log_id id)
@@ -407,8 +443,17 @@ static bool table_is_live(const mw_version *version, const char *name)
     return false;
 }
 
+/* Numbers of our own epoch are given once: what is there already has them. */
+static void note_numbers(mw_store *store, uint64_t segment_number, uint64_t table_number)
+{
+    mw_store_lock(store);
+    store->segment_number = mw_max(store->segment_number, segment_number);
+    store->table_number = mw_max(store->table_number, table_number);
+    mw_store_unlock(store);
+}
+
 /* What belongs to a higher epoch is a successor's that we do not know of yet: never ours to
-** remove. */
+** remove. Manifests are left to remove_old_manifests. */
 static int sweep_name(void *arg, const char *name)
 {
     char target[MW_ENV_NAME_BYTES];
@@ -418,11 +463,11 @@ static int sweep_name(void *arg, const char *name)
     uint64_t number;
     bool dead = false;
     if (mw_log_parse_name(name, &id.epoch, &id.number)) {
-        dead = id.epoch < self->store->epoch && !log_is_live(version, id);
+        dead = id.epoch < self->below && !log_is_live(version, id);
+        if (id.epoch == self->store->epoch) note_numbers(self->store, id.number, 0);
     } else if (mw_table_parse_name(name, &id.epoch, &id.number)) {
-        dead = id.epoch < self->store->epoch && !table_is_live(version, name);
-    } else if (mw_manifest_parse_name(name, &number)) {
-        dead = number < version->manifest->boundary;
+        dead = id.epoch < self->below && !table_is_live(version, name);
+        if (id.epoch == self->store->epoch) note_numbers(self->store, 0, id.number);
     } else if (mw_env_parse_tmp(name, target) && mw_manifest_parse_name(target, &number)) {
         dead = number <= version->manifest->number; /* that number is taken: it cannot be linked */
     }
@@ -430,22 +475,50 @@ static int sweep_name(void *arg, const char *name)
     return 0;
 }
 
-void mw_recover_sweep(mw_store *store)
+static int keep_lowest_manifest(void *arg, const char *name)
+{
+    uint64_t *lowest = arg;
+    uint64_t number;
+    if (mw_manifest_parse_name(name, &number)) *lowest = mw_min(*lowest, number);
+    return 0;
+}
+
+/* From below, so that a manifest that is there proves that none above it is gone. */
+static void remove_old_manifests(mw_store *store, uint64_t boundary)
+{
+    const mw_env *env = store->env;
+    for (;;) {
+        char name[MW_MANIFEST_NAME_BYTES];
+        uint64_t lowest = UINT64_MAX;
+        if (env->dir_list(env->ctx, store->dir, keep_lowest_manifest, &lowest) != 0) return;
+        uint64_t number = lowest;
+        for (int sys = 0; !sys && number < boundary; number += !sys) {
+            mw_manifest_name(number, name);
+            sys = env->unlink(env->ctx, store->dir, name);
+        }
+        if (number == lowest) return; /* nothing to do, or it cannot be done now */
+    }
+}
+
+void mw_recover_sweep(mw_store *store, bool alone)
 {
     mw_version *version = mw_store_version(store);
-    sweep self = {store, version};
+    sweep self = {store, version, alone ? store->epoch + 1 : store->epoch};
     store->env->dir_list(store->env->ctx, store->dir, sweep_name, &self);
+    remove_old_manifests(store, version->manifest->boundary);
     mw_version_unref(version);
 }
 
 /* ---- the state file -------------------------------------------------------------------------- */
 
-/* 48 bytes: magic, boot id, u64 1 = closed cleanly, zeros, checksum. Written without a sync: after
-** a crash of the machine the boot id differs, and a crash of the process leaves the page cache as
-** it was. */
+/* 48 bytes: magic, boot id, u64 1 = closed cleanly, u64 position, checksum. Written without a sync:
+** after a crash of the machine the boot id differs, and a crash of the process leaves the page
+** cache as it was. The position was durable before the file said so; no other record would tell
+** that the last segment has lost its end, or is gone. */
 enum {
     STATE_BOOT = 8,
     STATE_CLEAN = 24,
+    STATE_POSITION = 32,
     STATE_CHECKSUM = 40,
     STATE_BYTES = 48,
 };
@@ -454,7 +527,7 @@ static const char state_name[] = "state";
 
 static mw_rc open_state(mw_store *store, int *file, mw_err *err)
 {
-    int sys = store->env->file_open(store->env->ctx, store->dir, state_name, MW_OPEN_ENSURE, file);
+    int sys = mw_env_open(store->env, store->dir, state_name, MW_OPEN_ENSURE, file);
     return sys ? mw_fail_sys(err, sys, "opening", state_name) : MW_OK;
 }
 
@@ -464,11 +537,23 @@ static mw_rc boot(mw_store *store, uint8_t id[16], mw_err *err)
     return sys ? mw_fail_sys(err, sys, "reading", "the machine's boot id") : MW_OK;
 }
 
+/* The first bytes of it: what lies behind them was not written by us, and is written over by
+** nobody. */
+static mw_rc read_state(mw_store *store, uint8_t bytes[STATE_BYTES], size_t *size, mw_err *err)
+{
+    const mw_env *env = store->env;
+    int file;
+    int sys = mw_env_open(env, store->dir, state_name, MW_OPEN_READ, &file);
+    if (sys) return mw_fail_sys(err, sys, "opening", state_name);
+    mw_rc rc = mw_env_read_some(env, file, state_name, bytes, STATE_BYTES, 0, size, err);
+    env->file_close(env->ctx, file);
+    return rc;
+}
+
 mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err)
 {
     *clean = false;
-    uint8_t *bytes = NULL;
-    size_t size = 0;
+    uint8_t bytes[STATE_BYTES];
     uint8_t id[16];
     bool there;
     int sys = store->env->exists(store->env->ctx, store->dir, state_name, &there);
@@ -476,18 +561,15 @@ mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err)
     if (!there) return MW_OK;
     mw_rc rc = boot(store, id, err);
     if (rc != MW_OK) return rc;
-    mw_err odd = {0};
-    rc = mw_env_read_file(store->env, store->dir, state_name, STATE_BYTES, &bytes, &size, &odd);
-    if (rc == MW_CORRUPT) return MW_OK; /* too long: not what we wrote, so not clean */
-    if (rc != MW_OK) return mw_fail(err, rc, "%s", odd.text);
-    if (size == STATE_BYTES) {
-        uint64_t right = mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0));
-        *clean = memcmp(bytes, state_magic, sizeof state_magic) == 0 &&
-                 memcmp(bytes + STATE_BOOT, id, sizeof id) == 0 &&
-                 mw_get_u64(bytes + STATE_CLEAN) == 1 &&
-                 mw_get_u64(bytes + STATE_CHECKSUM) == right;
-    }
-    mw_free(store->env, bytes);
+    size_t size = 0;
+    rc = read_state(store, bytes, &size, err);
+    if (rc != MW_OK || size < STATE_BYTES) return rc;
+    uint64_t right = mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0));
+    bool ours = memcmp(bytes, state_magic, sizeof state_magic) == 0 &&
+                mw_get_u64(bytes + STATE_CHECKSUM) == right;
+    *clean = ours && memcmp(bytes + STATE_BOOT, id, sizeof id) == 0 &&
+             mw_get_u64(bytes + STATE_CLEAN) == 1;
+    if (ours) store->closed_at = mw_get_u64(bytes + STATE_POSITION);
     return MW_OK;
 }
 
@@ -498,6 +580,9 @@ mw_rc mw_recover_write_state(mw_store *store, bool clean, mw_err *err)
     memcpy(bytes, state_magic, sizeof state_magic);
     mw_rc rc = boot(store, bytes + STATE_BOOT, err);
     if (rc != MW_OK) return rc;
+    mw_store_lock(store);
+    mw_put_u64(bytes + STATE_POSITION, store->visible.position);
+    mw_store_unlock(store);
     mw_put_u64(bytes + STATE_CLEAN, clean);
     mw_put_u64(bytes + STATE_CHECKSUM,
                mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0)));

@@ -32,12 +32,14 @@ void mw_replay_free(const mw_env *env, mw_replay *replay);
 /* Goes through the tail; start with *offset = 0. False when there is no more. */
 bool mw_replay_tail_next(const mw_replay_tail *tail, size_t *offset, mw_log_entry *entry);
 
-/* Removes what a crash left behind: temporary files, segments and table files that nothing lists,
-** manifests below the boundary. Best effort (what stays is removed next time); requires ownership
-** and that no job is running. */
-void mw_recover_sweep(mw_store *store);
+/* Removes what a crash left behind: temporary files, segments and table files of lower epochs that
+** nothing lists, manifests below the boundary. alone: nobody else has the store and no job is
+** running, so those of our own epoch go as well. Learns which numbers of our epoch are taken. Best
+** effort (what stays is removed next time); requires a sealed epoch of ours. */
+void mw_recover_sweep(mw_store *store, bool alone);
 
-/* The state file: was the store closed cleanly, on this start of the machine? */
+/* The state file: was the store closed cleanly, on this start of the machine? Sets closed_at.
+** Writing requires that everything visible is durable. */
 mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err) MW_MUST_USE;
 mw_rc mw_recover_write_state(mw_store *store, bool clean, mw_err *err) MW_MUST_USE;
 

@@ -37,7 +37,7 @@ static mw_rc log_size(mw_store *store, mw_log_id id, uint64_t *bytes, mw_err *er
     int file = -1;
     uint64_t size = 0;
     mw_log_name(id.epoch, id.number, name);
-    int sys = store->env->file_open(store->env->ctx, store->dir, name, MW_OPEN_READ, &file);
+    int sys = mw_env_open(store->env, store->dir, name, MW_OPEN_READ, &file);
     if (sys == ENOENT) return MW_OK; /* flushed meanwhile */
     if (!sys) {
         sys = store->env->file_size(store->env->ctx, file, &size);

@@ -111,67 +111,49 @@ void mw_store_park(mw_store *store, const mw_err *cause)
     mw_store_unlock(store);
 }
 
+void mw_store_unpark(mw_store *store)
+{
+    mw_store_lock(store);
+    store->parked = (mw_err){0};
+    mw_store_unlock(store);
+}
+
 /* ---- from version to version ----------------------------------------------------------------- */
 
-/* The version after `current`; `built` (may be NULL) has table files open that it may share. */
-static mw_rc build(mw_store *store, mw_version *current, const mw_version *built,
-                   const mw_version_parts *wanted, mw_version **next, mw_err *err)
+mw_rc mw_store_build(mw_store *store, mw_manifest *manifest, mw_version **next, mw_err *err)
 {
-    mw_generation *active = wanted->generation_count ? wanted->generations[0] : NULL;
-    mw_manifest *manifest = wanted->manifest ? wanted->manifest : current->manifest;
-    size_t room = (size_t)current->generation_count + 1;
-    mw_generation **kept = mw_alloc(store->env, room * sizeof(mw_generation *));
-    if (!kept) return mw_fail(err, MW_NOMEM, "no memory for a version");
-    uint32_t count = 0;
-    if (active) kept[count++] = active;
-    for (uint32_t i = 0; i < current->generation_count; i++) {
-        bool frozen = i > 0 || active; /* the one that active replaces is frozen from now on */
-        mw_generation *generation = current->generations[i];
-        if (!frozen || generation->last_position > manifest->cursor) kept[count++] = generation;
+    mw_rc rc = mw_version_create(store->env, next, err);
+    if (rc != MW_OK || !manifest) return rc;
+    mw_version *current = mw_store_version(store);
+    mw_files_source source = {store->env, store->dir, store->cache, current->files};
+    mw_files *files;
+    rc = mw_files_open(&source, manifest, &files, err);
+    if (rc == MW_OK) {
+        mw_version_set_files(*next, files);
+        mw_files_unref(files);
+    } else {
+        mw_version_unref(*next);
     }
-    mw_version_parts parts = *wanted;
-    parts.manifest = manifest;
-    parts.generations = kept;
-    parts.generation_count = count;
-    parts.from = built ? built : current;
-    mw_rc rc = mw_version_create(&parts, next, err);
-    mw_free(store->env, kept);
+    mw_version_unref(current);
     return rc;
 }
 
-mw_rc mw_store_install(mw_store *store, mw_manifest *manifest, mw_generation *active, mw_err *err)
+void mw_store_install(mw_store *store, mw_version *next, mw_generation *active)
 {
-    mw_version_parts wanted = {
-        .env = store->env,
-        .dir = store->dir,
-        .cache = store->cache,
-        .manifest = manifest,
-        .generations = &active,
-        .generation_count = active ? 1 : 0,
-    };
-    mw_version *built = NULL;
-    for (;;) {
-        mw_version *current = mw_store_version(store);
-        mw_version *next = NULL;
-        mw_rc rc = build(store, current, built, &wanted, &next, err);
-        mw_version_unref(built);
-        built = next;
-        if (rc != MW_OK) {
-            mw_version_unref(current);
-            return rc;
-        }
-        mw_store_lock(store);
-        bool still = store->version == current;
-        if (still) {
-            store->version = next;
-            store->env->cond_broadcast(store->env->ctx, store->progress);
-        }
-        mw_store_unlock(store);
-        mw_version_unref(current);
-        if (!still) continue;
-        mw_version_unref(current); /* the reference that the store had */
-        return MW_OK;
+    mw_store_lock(store);
+    mw_version *current = store->version;
+    if (!next->files) mw_version_set_files(next, current->files);
+    if (active) mw_version_add_generation(next, active);
+    for (uint32_t i = 0; i < current->generation_count; i++) {
+        bool frozen = i > 0 || active; /* the one that active replaces is frozen from now on */
+        mw_generation *generation = current->generations[i];
+        bool listed = frozen && generation->last_position <= next->manifest->cursor;
+        if (!listed) mw_version_add_generation(next, generation);
     }
+    store->version = next;
+    store->env->cond_broadcast(store->env->ctx, store->progress);
+    mw_store_unlock(store);
+    mw_version_unref(current);
 }
 
 uint64_t mw_store_table_number(mw_store *store)
@@ -199,16 +181,13 @@ void mw_store_remove_manifests(mw_store *store, uint64_t from, uint64_t below)
     }
 }
 
-/* Who has created the manifest that we wanted to create? */
-static mw_rc lost_number(mw_store *store, uint64_t epoch, mw_err *err)
+/* Who has created the manifest that we wanted to create, or one above it? */
+static mw_rc explain_lost_number(mw_store *store, uint64_t epoch, mw_err *err)
 {
-    uint64_t newest;
     mw_manifest *theirs = NULL;
-    mw_rc rc = mw_manifest_newest(store->env, store->dir, &newest, err);
-    if (rc == MW_OK) {
-        rc = mw_manifest_load(store->env, store->dir, newest, &store->id, &theirs, err);
-    }
+    mw_rc rc = mw_manifest_load_newest(store->env, store->dir, &store->id, &theirs, err);
     if (rc != MW_OK) return rc;
+    uint64_t newest = theirs->number;
     uint64_t claimed = mw_manifest_epoch_claimed(theirs);
     mw_manifest_unref(theirs);
     if (claimed > epoch) {
@@ -218,6 +197,21 @@ static mw_rc lost_number(mw_store *store, uint64_t epoch, mw_err *err)
     }
     return mw_fail(err, MW_PERSISTENCE, "manifest %" PRIu64 " of %s was made by somebody else",
                    newest, store->path);
+}
+
+mw_rc mw_store_lost_number(mw_store *store, uint64_t number, bool *lost, mw_err *err)
+{
+    char name[MW_MANIFEST_NAME_BYTES];
+    bool before = false;
+    uint64_t newest = number;
+    *lost = false;
+    mw_manifest_name(number - 1, name);
+    int sys = store->env->exists(store->env->ctx, store->dir, name, &before);
+    if (sys) return mw_fail_sys(err, sys, "looking for", name);
+    if (before) return MW_OK;
+    mw_rc rc = mw_manifest_newest(store->env, store->dir, &newest, err);
+    *lost = rc == MW_OK && newest != number;
+    return rc;
 }
 
 /* After a publish that failed: is the name there, perhaps not for ever? An answer that cannot be
@@ -236,14 +230,25 @@ static bool may_stand(mw_store *store, uint64_t number)
 static mw_rc publish(mw_store *store, mw_manifest *manifest, mw_err *err)
 {
     mw_err cause = {0};
-    mw_rc rc = mw_manifest_publish(manifest, store->dir, &cause);
-    if (rc == MW_EXISTS) return lost_number(store, mw_manifest_epoch_claimed(manifest), err);
-    bool unknown = rc != MW_OK && may_stand(store, manifest->number);
+    bool lost = false;
+    mw_version *next;
+    mw_rc rc = mw_store_build(store, manifest, &next, err);
+    if (rc != MW_OK) return rc;
+    rc = mw_manifest_publish(manifest, store->dir, &cause);
+    bool unknown = rc != MW_OK && rc != MW_EXISTS && may_stand(store, manifest->number);
     if (rc == MW_OK) {
-        rc = mw_store_install(store, manifest, NULL, &cause);
+        rc = mw_store_lost_number(store, manifest->number, &lost, &cause);
         unknown = rc != MW_OK;
     }
-    if (rc == MW_OK) return MW_OK;
+    if (lost || rc == MW_EXISTS) {
+        rc = explain_lost_number(store, mw_manifest_epoch_claimed(manifest), &cause);
+        unknown = lost && rc != MW_FENCED;
+    }
+    if (rc == MW_OK) {
+        mw_store_install(store, next, NULL);
+        return MW_OK;
+    }
+    mw_version_unref(next);
     return mw_fail(err, unknown ? MW_PERSISTENCE : rc, "%s", cause.text);
 }
 

@@ -45,6 +45,7 @@ typedef struct mw_store {
     mw_store_id id;
     mw_manifest *birth; /* the manifest of the opening: keeps schema memory alive */
     const mw_schema *schema;
+    uint64_t closed_at; /* position that the state file proves durable, 0: none */
     mw_cache *cache;
 
     mw_mutex *flush_mutex;
@@ -100,17 +101,27 @@ mw_version *mw_store_version(mw_store *store);
 /* Why writing has stopped, if it has: copies the words, returns the code. Requires `mutex`. */
 mw_rc mw_store_stopped(const mw_store *store, mw_err *err);
 
-/* Makes a new version current: with manifest (NULL: the present one) and with `active` (may be
-** NULL) in front of the generations. Frozen generations that end at or below the manifest's cursor
-** go. */
-mw_rc mw_store_install(mw_store *store, mw_manifest *manifest, mw_generation *active,
-                       mw_err *err) MW_MUST_USE;
+/* Prepares the next version: with the files of `manifest` (then manifest_mutex is required until it
+** is installed or given up), or, NULL, with those that are current when it is installed. One
+** reference. */
+mw_rc mw_store_build(mw_store *store, mw_manifest *manifest, mw_version **next,
+                     mw_err *err) MW_MUST_USE;
+/* Makes it the current one, with the present generations; `active` (may be NULL; then the turn is
+** required, and fewer than MW_GENERATIONS_MAX of them) goes in front. Frozen ones that end at or
+** below the cursor go. Takes the reference to next. Cannot fail. */
+void mw_store_install(mw_store *store, mw_version *next, mw_generation *active);
 
 /* Publishes the successor of the current manifest, installs it and removes the manifests below its
 ** boundary. Requires manifest_mutex and that `manifest` was computed from the current one.
 ** MW_FENCED: a peer claimed a higher epoch; MW_PERSISTENCE: whether it will last is unknown; both
 ** stop writing. After any other failure nothing has changed. */
 mw_rc mw_store_publish(mw_store *store, mw_manifest *manifest, mw_err *err) MW_MUST_USE;
+
+/* After a manifest of this number was created: has a peer moved on? Its number may have been free
+** because it had come and gone; then the manifest belongs to no chain. What lies below the newest
+** one is removed from below, so a predecessor that is still there proves that it had not. *lost: a
+** peer is above us, whether or not ours had been in time. */
+mw_rc mw_store_lost_number(mw_store *store, uint64_t number, bool *lost, mw_err *err) MW_MUST_USE;
 
 /* A number for a new table file of our epoch; each is given once. */
 uint64_t mw_store_table_number(mw_store *store);
@@ -124,6 +135,8 @@ void mw_store_stop(mw_store *store, const mw_err *cause);
 
 /* Parks a background failure for memwal_stats and for mw_db_close. Takes `mutex`. */
 void mw_store_park(mw_store *store, const mw_err *cause);
+/* What had failed has been made up for. Takes `mutex`. */
+void mw_store_unpark(mw_store *store);
 
 /* Waits on `progress`. Requires `mutex`. False: the deadline has passed. */
 bool mw_store_wait(mw_store *store, uint64_t deadline_ns);

@@ -10,7 +10,6 @@
 **
 ** Threads: an open table does not change but for its filter, which is set once, and its list of
 ** idle readers. Reading and decompressing take no lock. */
-#include <errno.h>
 #include <string.h>
 
 #include "filter.h"
@@ -251,9 +250,7 @@ static mw_rc read_footer(mw_table *table, uint64_t file_bytes, mw_err *err)
 static mw_rc open_file(mw_table *table, int dir, uint64_t *file_bytes, mw_err *err)
 {
     const mw_env *env = table->env;
-    int sys;
-    do sys = env->file_open(env->ctx, dir, table->name, MW_OPEN_READ, &table->file);
-    while (sys == EINTR);
+    int sys = mw_env_open(env, dir, table->name, MW_OPEN_READ, &table->file);
     if (sys) {
         table->file = -1;
         return mw_fail_sys(err, sys, "open", table->name);

@@ -146,9 +146,7 @@ static mw_rc start_file(mw_table_writer *writer, mw_err *err)
 {
     uint8_t header[MW_TABLE_HEADER_BYTES];
     const mw_env *env = writer->env;
-    int sys;
-    do sys = env->file_open(env->ctx, writer->dir, writer->name, MW_OPEN_CREATE, &writer->file);
-    while (sys == EINTR);
+    int sys = mw_env_open(env, writer->dir, writer->name, MW_OPEN_CREATE, &writer->file);
     if (sys) return mw_fail_sys(err, sys, "create", writer->name);
     writer->made = writer->open = true;
     mw_table_header_put(&writer->options, writer->frame.seed, header);

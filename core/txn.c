@@ -2,7 +2,8 @@
 **
 ** The transaction's changes lie in an overlay, a memtable of its own: readable at once by its own
 ** connection, multi-version so that a scan never meets its own inserts (I13), and undone for a
-** savepoint by taking versions out again. Its sequences go on from the store's newest one.
+** savepoint by taking versions out again; where a cursor reads it, by going on with a copy. Its
+** sequences go on from the store's newest one.
 **
 ** Prepare turns the overlay into one entry: the newest change of each id, in key order. It freezes
 ** a full memtable, reserves room in the segment and allocates everything *before* the entry gets a
@@ -98,8 +99,8 @@ static mw_rc open_txn(mw_store *store, mw_txn **out, mw_err *err)
     return MW_OK;
 }
 
-/* Closing waits for whoever is inside a transaction: a waiter that was told MW_CLOSED still has to get
-** out before the store is freed. */
+/* Closing waits for whoever is inside a transaction: a waiter that was told MW_CLOSED still has to
+** get out before the store is freed. */
 static void enter(mw_store *store)
 {
     mw_store_lock(store);
@@ -246,13 +247,39 @@ mw_rc mw_txn_delete(mw_txn *txn, mw_slice key, bool *deleted, mw_err *err)
 
 uint64_t mw_txn_mark(const mw_txn *txn) { return txn->change_count; }
 
+/* Somebody reads the overlay: what is undone must stay for him. From now on the transaction has an
+** overlay of its own, with the changes up to the mark. */
+static mw_rc part_from_readers(mw_txn *txn, uint64_t mark, mw_err *err)
+{
+    mw_memtable *fresh = mw_memtable_create(txn->store->env);
+    mw_node **nodes = mw_alloc(txn->store->env, mark * sizeof(mw_node *));
+    mw_rc rc = fresh && nodes ? MW_OK : mw_fail(err, MW_NOMEM, "no memory for a savepoint");
+    for (uint64_t i = 0; rc == MW_OK && i < mark; i++) {
+        const mw_node *node = txn->changes[i].node;
+        rc = mw_memtable_add(fresh, mw_node_key(node), mw_node_sequence(node),
+                             mw_node_tombstone(node), mw_node_row(node), &nodes[i], err);
+    }
+    if (rc == MW_OK) {
+        for (uint64_t i = 0; i < mark; i++) txn->changes[i].node = nodes[i];
+        mw_memtable *before = txn->overlay;
+        txn->overlay = fresh;
+        fresh = before;
+    }
+    mw_memtable_unref(fresh);
+    mw_free(txn->store->env, nodes);
+    return rc;
+}
+
 mw_rc mw_txn_undo(mw_txn *txn, uint64_t mark, mw_err *err)
 {
     mw_rc rc = check_open(txn, err);
+    if (rc != MW_OK || mark >= txn->change_count) return rc;
+    bool parted = mw_memtable_shared(txn->overlay);
+    if (parted) rc = part_from_readers(txn, mark, err);
     if (rc != MW_OK) return rc;
     while (txn->change_count > mark) {
         const change *last = &txn->changes[--txn->change_count];
-        mw_memtable_remove(txn->overlay, last->node);
+        if (!parted) mw_memtable_remove(txn->overlay, last->node);
         txn->delta -= last->delta;
     }
     return MW_OK;

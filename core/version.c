@@ -65,10 +65,10 @@ mw_table_options mw_version_table_options(const mw_manifest *manifest, uint64_t 
 }
 
 /* The open table of a listed file: shared with `from` when it has it, else opened. */
-static mw_rc find_table(const mw_version_parts *parts, const mw_manifest_file *file,
-                        mw_table **table, mw_err *err)
+static mw_rc find_table(const mw_files_source *source, const mw_manifest *manifest,
+                        const mw_manifest_file *file, mw_table **table, mw_err *err)
 {
-    const mw_version *from = parts->from;
+    const mw_files *from = source->from;
     for (uint32_t i = 0; from && i < from->table_count; i++) {
         mw_table *candidate = from->tables[i];
         if (mw_table_epoch(candidate) == file->epoch &&
@@ -77,44 +77,72 @@ static mw_rc find_table(const mw_version_parts *parts, const mw_manifest_file *f
             return MW_OK;
         }
     }
-    mw_table_options options = mw_version_table_options(parts->manifest, file->epoch, file->number);
-    return mw_table_open(parts->env, parts->dir, parts->cache, &options, &file->props, table, err);
+    mw_table_options options = mw_version_table_options(manifest, file->epoch, file->number);
+    return mw_table_open(source->env, source->dir, source->cache, &options, &file->props, table,
+                         err);
 }
 
-static mw_rc fill(mw_version *version, const mw_version_parts *parts, mw_err *err)
+mw_rc mw_files_open(const mw_files_source *source, mw_manifest *manifest, mw_files **out,
+                    mw_err *err)
 {
-    for (uint32_t i = 0; i < parts->generation_count; i++) {
-        version->generations[i] = mw_generation_ref(parts->generations[i]);
-        version->generation_count++;
+    mw_files *files = mw_alloc_zero(source->env, sizeof *files);
+    if (!files) return mw_fail(err, MW_NOMEM, "no memory for a version");
+    files->env = source->env;
+    atomic_init(&files->refs, 1);
+    files->manifest = mw_manifest_ref(manifest);
+    files->tables = mw_alloc_zero(source->env, manifest->file_count * sizeof(mw_table *));
+    mw_rc rc = files->tables ? MW_OK : mw_fail(err, MW_NOMEM, "no memory for a version");
+    for (uint32_t i = manifest->file_count; rc == MW_OK && i-- > 0;) {
+        rc = find_table(source, manifest, &manifest->files[i], &files->tables[files->table_count],
+                        err);
+        if (rc == MW_OK) files->table_count++;
     }
-    const mw_manifest *manifest = parts->manifest;
-    for (uint32_t i = manifest->file_count; i-- > 0;) {
-        mw_rc rc =
-            find_table(parts, &manifest->files[i], &version->tables[version->table_count], err);
-        if (rc != MW_OK) return rc;
-        version->table_count++;
+    if (rc == MW_OK) {
+        *out = files;
+    } else {
+        mw_files_unref(files);
     }
-    return MW_OK;
+    return rc;
 }
 
-mw_rc mw_version_create(const mw_version_parts *parts, mw_version **out, mw_err *err)
+mw_files *mw_files_ref(mw_files *files)
 {
-    const mw_env *env = parts->env;
+    atomic_fetch_add(&files->refs, 1);
+    return files;
+}
+
+void mw_files_unref(mw_files *files)
+{
+    if (!files || atomic_fetch_sub(&files->refs, 1) != 1) return;
+    for (uint32_t i = 0; i < files->table_count; i++) mw_table_unref(files->tables[i]);
+    mw_manifest_unref(files->manifest);
+    mw_free(files->env, files->tables);
+    mw_free(files->env, files);
+}
+
+mw_rc mw_version_create(const mw_env *env, mw_version **out, mw_err *err)
+{
     mw_version *version = mw_alloc_zero(env, sizeof *version);
     if (!version) return mw_fail(err, MW_NOMEM, "no memory for a version");
     version->env = env;
     atomic_init(&version->refs, 1);
-    version->manifest = mw_manifest_ref(parts->manifest);
-    version->generations = mw_alloc_zero(env, parts->generation_count * sizeof(mw_generation *));
-    version->tables = mw_alloc_zero(env, parts->manifest->file_count * sizeof(mw_table *));
-    bool room = version->generations && version->tables;
-    mw_rc rc = room ? fill(version, parts, err) : mw_fail(err, MW_NOMEM, "no memory for a version");
-    if (rc != MW_OK) {
-        mw_version_unref(version);
-        return rc;
-    }
     *out = version;
     return MW_OK;
+}
+
+void mw_version_set_files(mw_version *version, mw_files *files)
+{
+    assert(!version->files);
+    version->files = mw_files_ref(files);
+    version->manifest = files->manifest;
+    version->tables = files->tables;
+    version->table_count = files->table_count;
+}
+
+void mw_version_add_generation(mw_version *version, mw_generation *generation)
+{
+    assert(version->generation_count < MW_GENERATIONS_MAX);
+    version->generations[version->generation_count++] = mw_generation_ref(generation);
 }
 
 mw_version *mw_version_ref(mw_version *version)
@@ -129,10 +157,7 @@ void mw_version_unref(mw_version *version)
     for (uint32_t i = 0; i < version->generation_count; i++) {
         mw_generation_unref(version->generations[i]);
     }
-    for (uint32_t i = 0; i < version->table_count; i++) mw_table_unref(version->tables[i]);
-    mw_manifest_unref(version->manifest);
-    mw_free(version->env, version->generations);
-    mw_free(version->env, version->tables);
+    mw_files_unref(version->files);
     mw_free(version->env, version);
 }
 

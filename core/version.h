@@ -35,14 +35,27 @@ typedef struct mw_generation {
     int64_t count_last;
 } mw_generation;
 
-typedef struct mw_version {
+/* The half of a version that lies on disk: changed by a flush or a merge. */
+typedef struct mw_files {
     const mw_env *env;
     atomic_uint refs;
     mw_manifest *manifest;
-    mw_generation **generations; /* newest first; [0] is the active one */
-    uint32_t generation_count;
-    mw_table **tables; /* newest first: generations, then the base; as in the manifest, reversed */
+    mw_table **tables; /* newest first: generations, then the base; the manifest's list, reversed */
     uint32_t table_count;
+} mw_files;
+
+/* Writers are held back long before; a freeze is refused at this number. */
+enum { MW_GENERATIONS_MAX = 64 };
+
+typedef struct mw_version {
+    const mw_env *env;
+    atomic_uint refs;
+    mw_files *files;
+    mw_manifest *manifest; /* of files */
+    mw_table **tables;     /* of files */
+    uint32_t table_count;
+    mw_generation *generations[MW_GENERATIONS_MAX]; /* newest first; [0] is the active one */
+    uint32_t generation_count;
 } mw_version;
 
 /* One reference each for the caller. */
@@ -52,20 +65,26 @@ mw_rc mw_generation_add_log(mw_generation *generation, mw_log_id log, mw_err *er
 mw_generation *mw_generation_ref(mw_generation *generation);
 void mw_generation_unref(mw_generation *generation); /* takes NULL */
 
-/* A version of this manifest. Takes references to manifest and generations; opens the table files
-** that `from` (may be NULL) does not have open yet. generations: newest first. */
-typedef struct mw_version_parts {
+/* Opens the table files of a manifest that `from` (may be NULL) does not have open yet. One
+** reference. */
+typedef struct mw_files_source {
     const mw_env *env;
     int dir;
     mw_cache *cache;
-    mw_manifest *manifest;
-    mw_generation **generations;
-    uint32_t generation_count;
-    const mw_version *from;
-} mw_version_parts;
+    const mw_files *from;
+} mw_files_source;
 
-mw_rc mw_version_create(const mw_version_parts *parts, mw_version **version,
-                        mw_err *err) MW_MUST_USE;
+mw_rc mw_files_open(const mw_files_source *source, mw_manifest *manifest, mw_files **files,
+                    mw_err *err) MW_MUST_USE;
+mw_files *mw_files_ref(mw_files *files);
+void mw_files_unref(mw_files *files); /* takes NULL */
+
+/* An empty version, to be filled; so that filling it cannot fail. One reference. */
+mw_rc mw_version_create(const mw_env *env, mw_version **version, mw_err *err) MW_MUST_USE;
+/* Takes a reference to files; generations are added afterwards, newest first. */
+void mw_version_set_files(mw_version *version, mw_files *files);
+/* Takes a reference. Requires that there is room. */
+void mw_version_add_generation(mw_version *version, mw_generation *generation);
 mw_version *mw_version_ref(mw_version *version);
 void mw_version_unref(mw_version *version); /* takes NULL */
 

@@ -137,12 +137,38 @@ static bool is_there(sqlite3 *db, const char *schema, const char *name)
     return yes;
 }
 
+static mx_vtab *find_vtab(const mx_connection *connection, const char *schema, const char *name)
+{
+    mx_vtab *vtab = connection->vtabs;
+    while (vtab &&
+           (sqlite3_stricmp(vtab->schema, schema) != 0 || sqlite3_stricmp(vtab->name, name) != 0)) {
+        vtab = vtab->next;
+    }
+    return vtab;
+}
+
+/* The quick answer for a table that is connected already: no statement is prepared. NULL where it is not
+** that simple. */
+static const char *find_connected(const mx_connection *connection, const char *name)
+{
+    static const char *const schemas[] = {"temp", "main"};
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++) {
+        int rc = sqlite3_table_column_metadata(connection->db, schemas[i], name, NULL, NULL, NULL,
+                                               NULL, NULL, NULL);
+        if (rc == SQLITE_OK) return find_vtab(connection, schemas[i], name) ? schemas[i] : NULL;
+    }
+    return NULL;
+}
+
 /* The schema that SQLite would find an unqualified name in: temp, main, then as attached. The
 ** caller's, sqlite3_free; NULL: none. */
-static char *find_schema(sqlite3 *db, const char *name)
+static char *find_schema(const mx_connection *connection, const char *name)
 {
+    sqlite3 *db = connection->db;
     sqlite3_stmt *statement = NULL;
     char *found = NULL;
+    const char *connected = find_connected(connection, name);
+    if (connected) return sqlite3_mprintf("%s", connected);
     if (is_there(db, "temp", name)) return sqlite3_mprintf("temp");
     int rc = sqlite3_prepare_v2(db, "PRAGMA database_list", -1, &statement, NULL);
     while (rc == SQLITE_OK && !found && sqlite3_step(statement) == SQLITE_ROW) {
@@ -151,16 +177,6 @@ static char *find_schema(sqlite3 *db, const char *name)
     }
     sqlite3_finalize(statement);
     return found;
-}
-
-static mx_vtab *find_vtab(const mx_connection *connection, const char *schema, const char *name)
-{
-    mx_vtab *vtab = connection->vtabs;
-    while (vtab && (sqlite3_stricmp(vtab->schema, schema) != 0 ||
-                    sqlite3_stricmp(vtab->name, name) != 0)) {
-        vtab = vtab->next;
-    }
-    return vtab;
 }
 
 mx_vtab *mx_vtab_find(sqlite3 *db, const char *table, char **error)
@@ -176,8 +192,8 @@ mx_vtab *mx_vtab_find(sqlite3 *db, const char *table, char **error)
         name = read_name(&at);
     }
     bool there = name && schema && is_there(db, schema, name);
-    if (name && !schema) {
-        schema = find_schema(db, name);
+    if (name && !schema && connection) {
+        schema = find_schema(connection, name);
         there = schema != NULL;
     }
     if (connection && there) vtab = find_vtab(connection, schema, name);

@@ -1,9 +1,9 @@
-/* client.h: what the client tests share: a folder of their own, connections that load the extension as
-** anybody would, statements whose failure ends the test, and workers: the test's own program, started
-** again with other arguments, to be traced or killed.
+/* client.h: what the client tests share: a folder of their own, connections that load the
+** extension as anybody would, statements whose failure ends the test, and workers: the test's
+** own program, started again with other arguments, to be traced or killed.
 **
-** MEMWAL names the extension (default build/memwal.so). A worker reports its failures on standard error
-** and by its exit code; only the program that runs the tests knows cmocka. */
+** MEMWAL names the extension (default build/memwal.so). A worker reports its failures on
+** standard error and by its exit code; only the program that runs the tests knows cmocka. */
 #ifndef CLIENT_H
 #define CLIENT_H
 
@@ -33,7 +33,8 @@ enum { CLIENT_TEXT_BYTES = 1024, CLIENT_WORKER_FAILED = 99 };
 static bool client_is_worker;
 
 /* Ends the test, or the worker, with these words. */
-__attribute__((format(printf, 1, 2), noreturn)) static inline void client_fail(const char *format, ...)
+__attribute__((format(printf, 1, 2), noreturn)) static inline void client_fail(const char *format,
+                                                                               ...)
 {
     char words[2 * CLIENT_TEXT_BYTES];
     va_list args;
@@ -60,7 +61,7 @@ static inline const char *client_extension(void)
     return path;
 }
 
-/* ---- random numbers and time ------------------------------------------------------------------ */
+/* ---- random numbers and time ------------------------------------------------------------- */
 
 static inline uint64_t client_random(uint64_t *state)
 {
@@ -82,24 +83,33 @@ static inline uint64_t client_now_us(void)
 
 static inline void client_sleep_us(uint64_t us)
 {
-    struct timespec pause = {.tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000) * 1000};
+    struct timespec pause = {.tv_sec = (time_t)(us / 1000000),
+                             .tv_nsec = (long)(us % 1000000) * 1000};
     while (nanosleep(&pause, &pause) && errno == EINTR) continue;
 }
 
-/* ---- folders ---------------------------------------------------------------------------------- */
+/* ---- folders ----------------------------------------------------------------------------- */
+
+/* For tests of what is stored, not of what a disk does with it: folders in memory. */
+static inline void client_use_memory(void)
+{
+    if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
+}
 
 /* An empty folder under TMPDIR or /tmp, by its real path. */
 static inline void client_folder_make(char folder[PATH_MAX])
 {
     const char *under = getenv("TMPDIR");
     char pattern[PATH_MAX];
-    snprintf(pattern, sizeof pattern, "%s/memwal-client-XXXXXX", under && under[0] == '/' ? under : "/tmp");
+    snprintf(pattern, sizeof pattern, "%s/memwal-client-XXXXXX",
+             under && under[0] == '/' ? under : "/tmp");
     if (!mkdtemp(pattern) || !realpath(pattern, folder)) {
         client_fail("making %s: %s", pattern, strerror(errno));
     }
 }
 
-static inline int client_remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
+static inline int client_remove_one(const char *path, const struct stat *info, int kind,
+                                    struct FTW *at)
 {
     (void)info;
     (void)kind;
@@ -114,13 +124,15 @@ static inline void client_folder_remove(const char *folder)
     }
 }
 
-/* ---- statements ------------------------------------------------------------------------------- */
+/* ---- statements -------------------------------------------------------------------------- */
 
 static inline sqlite3 *client_open(const char *file)
 {
     sqlite3 *db = NULL;
     char *words = NULL;
-    if (sqlite3_open(file, &db) != SQLITE_OK) client_fail("opening %s: %s", file, sqlite3_errmsg(db));
+    if (sqlite3_open(file, &db) != SQLITE_OK) {
+        client_fail("opening %s: %s", file, sqlite3_errmsg(db));
+    }
     sqlite3_enable_load_extension(db, 1);
     if (sqlite3_load_extension(db, client_extension(), NULL, &words) != SQLITE_OK) {
         client_fail("loading %s: %s", client_extension(), words);
@@ -152,7 +164,8 @@ __attribute__((format(printf, 3, 4))) static inline int client_try(sqlite3 *db, 
     return rc == SQLITE_OK ? rc : sqlite3_extended_errcode(db);
 }
 
-__attribute__((format(printf, 2, 3))) static inline void client_run(sqlite3 *db, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static inline void client_run(sqlite3 *db, const char *format,
+                                                                    ...)
 {
     va_list args;
     va_start(args, format);
@@ -180,7 +193,8 @@ static inline bool client_step(sqlite3_stmt *statement)
     int rc = sqlite3_step(statement);
     if (rc == SQLITE_ROW || rc == SQLITE_DONE) return rc == SQLITE_ROW;
     sqlite3 *db = sqlite3_db_handle(statement);
-    client_fail("%s: %s (%d)", sqlite3_sql(statement), sqlite3_errmsg(db), sqlite3_extended_errcode(db));
+    client_fail("%s: %s (%d)", sqlite3_sql(statement), sqlite3_errmsg(db),
+                sqlite3_extended_errcode(db));
 }
 
 static inline void client_finalize(sqlite3_stmt *statement)
@@ -226,7 +240,7 @@ static inline void client_check_store(sqlite3 *db)
     if (strcmp(words, "ok") != 0) client_fail("memwal_check: %s", words);
 }
 
-/* ---- workers ---------------------------------------------------------------------------------- */
+/* ---- workers ----------------------------------------------------------------------------- */
 
 typedef struct client_worker {
     pid_t pid;
@@ -236,10 +250,13 @@ typedef struct client_worker {
 
 enum { CLIENT_ARGUMENTS_MAX = 24 };
 
-static inline void client_worker_exec(const int in[2], const int out[2], const char *const *arguments)
+static inline void client_worker_exec(const int in[2], const int out[2],
+                                      const char *const *arguments)
 {
     char *copy[CLIENT_ARGUMENTS_MAX + 1] = {NULL};
-    for (int i = 0; arguments[i] && i < CLIENT_ARGUMENTS_MAX; i++) copy[i] = (char *)(uintptr_t)arguments[i];
+    for (int i = 0; arguments[i] && i < CLIENT_ARGUMENTS_MAX; i++) {
+        copy[i] = (char *)(uintptr_t)arguments[i];
+    }
     dup2(in[0], STDIN_FILENO);
     dup2(out[1], STDOUT_FILENO);
     close(in[0]);
@@ -270,7 +287,9 @@ static inline client_worker client_worker_start(const char *const *arguments)
 static inline const char *client_own_program(void)
 {
     static char path[PATH_MAX];
-    if (!path[0] && readlink("/proc/self/exe", path, sizeof path - 1) < 0) client_fail("/proc/self/exe");
+    if (!path[0] && readlink("/proc/self/exe", path, sizeof path - 1) < 0) {
+        client_fail("/proc/self/exe");
+    }
     return path;
 }
 
@@ -286,13 +305,16 @@ static inline int client_worker_wait(client_worker *worker)
     return status;
 }
 
-/* Kills it; ends the test if it had failed by itself before. True: the kill came while it was running. */
+/* Kills it; ends the test if it had failed by itself before. True: the kill came while it was
+** running. */
 static inline bool client_worker_kill(client_worker *worker)
 {
     kill(worker->pid, SIGKILL);
     int status = client_worker_wait(worker);
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) return true;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) client_fail("the worker failed: status %d", status);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        client_fail("the worker failed: status %d", status);
+    }
     return false;
 }
 

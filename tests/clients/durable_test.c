@@ -1,9 +1,12 @@
-/* durable_test.c: what a commit costs and what it is worth, seen from outside: by strace, and by kill -9.
+/* durable_test.c: what a commit costs and what it is worth, seen from outside: by strace, and by
+** kill -9.
 **
-** The traced worker writes "begin 7" and "end 7" to a marker file around each statement, so the trace shows
-** which calls lie between a statement's start and its return:
+** The traced worker writes "begin 7" and "end 7" to a marker file around each statement, so the
+** trace shows which calls lie between a statement's start and its return:
 **
-**   write(marker, "begin 7")  pwrite64(wal, "...durable-000007...")  fdatasync(wal)  write(marker, "end 7")
+**   write(marker, "begin 7")
+**   pwrite64(wal, "...durable-000007...")  fdatasync(wal)
+**   write(marker, "end 7")
 **
 **   durable_test                 all tests
 **   durable_test --seed SEED     with the random moments of one run again
@@ -25,7 +28,7 @@ enum {
 
 static uint64_t seed;
 
-/* ---- the traced worker ------------------------------------------------------------------------ */
+/* ---- the traced worker ------------------------------------------------------------------- */
 
 static int marker = -1;
 
@@ -39,10 +42,11 @@ static void mark(const char *what, int number)
 static void create_table(sqlite3 *db, const char *folder, const char *schema)
 {
     if (strcmp(schema, "main") == 0) client_run(db, "PRAGMA journal_mode = WAL");
-    client_run(db,
-               "CREATE VIRTUAL TABLE %s.t USING memwal(id TEXT PRIMARY KEY, number INTEGER, body TEXT,"
-               " path = '%s/store')",
-               schema, folder);
+    client_run(
+        db,
+        "CREATE VIRTUAL TABLE %s.t USING memwal(id TEXT PRIMARY KEY, number INTEGER, body TEXT,"
+        " path = '%s/store')",
+        schema, folder);
 }
 
 static void insert_rows(sqlite3 *db)
@@ -97,16 +101,16 @@ static int trace_worker(char **arguments)
     return 0;
 }
 
-/* ---- reading the trace ------------------------------------------------------------------------ */
+/* ---- reading the trace ------------------------------------------------------------------- */
 
 /* What the trace has shown. */
 typedef struct account {
-    int statement;   /* under way, -1: none                             */
-    bool covered;    /* its row was written to the log                  */
-    bool dirty;      /* something was written that is not synced        */
-    int syncs;       /* of the log, in this statement                   */
-    int log_syncs;   /* of the log, in all statements                   */
-    int statements;  /* ended                                           */
+    int statement;  /* under way, -1: none                             */
+    bool covered;   /* its row was written to the log                  */
+    bool dirty;     /* something was written that is not synced        */
+    int syncs;      /* of the log, in this statement                   */
+    int log_syncs;  /* of the log, in all statements                   */
+    int statements; /* ended                                           */
     bool reading;
     int reads;
     int read_changes; /* calls during reads that change or sync anything */
@@ -120,12 +124,16 @@ static bool is_call(const char *line, const char *call)
     return at && strncmp(at, call, strlen(call)) == 0 && at[strlen(call)] == '(';
 }
 
-static bool is_sync(const char *line) { return is_call(line, "fdatasync") || is_call(line, "fsync"); }
+static bool is_sync(const char *line)
+{
+    return is_call(line, "fdatasync") || is_call(line, "fsync");
+}
 
 static bool is_write(const char *line)
 {
-    static const char *const calls[] = {"write", "pwrite64", "writev", "pwritev", "ftruncate", "fallocate",
-                                        "linkat", "unlinkat", "unlink", "rename", "renameat", "mkdir"};
+    static const char *const calls[] = {"write",     "pwrite64",  "writev",   "pwritev",
+                                        "ftruncate", "fallocate", "linkat",   "unlinkat",
+                                        "unlink",    "rename",    "renameat", "mkdir"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         if (is_call(line, calls[i])) return true;
     }
@@ -159,11 +167,17 @@ static bool take_marker(account *all, const char *line)
     const char *text = strstr(line, "/marker>, \"");
     if (!text || !is_call(line, "write")) return false;
     text += strlen("/marker>, \"");
-    if (sscanf(text, "begin %d", &number) == 1) begin_statement(all, number);
-    else if (sscanf(text, "end %d", &number) == 1) end_statement(all, number);
-    else if (sscanf(text, "read %d", &number) == 1) all->reading = true;
-    else if (sscanf(text, "done %d", &number) == 1) all->reading = false, all->reads++;
-    else client_fail("unknown marker: %s", line);
+    if (sscanf(text, "begin %d", &number) == 1) {
+        begin_statement(all, number);
+    } else if (sscanf(text, "end %d", &number) == 1)
+        end_statement(all, number);
+    else if (sscanf(text, "read %d", &number) == 1) {
+        all->reading = true;
+    } else if (sscanf(text, "done %d", &number) == 1)
+        all->reading = false, all->reads++;
+    else {
+        client_fail("unknown marker: %s", line);
+    }
     return true;
 }
 
@@ -171,7 +185,9 @@ static void take_line(account *all, const char *line)
 {
     char id[32];
     bool log = strstr(line, "/store/wal-") != NULL;
-    if (strstr(line, "unfinished") || strstr(line, "resumed")) client_fail("more threads than one: %s", line);
+    if (strstr(line, "unfinished") || strstr(line, "resumed")) {
+        client_fail("more threads than one: %s", line);
+    }
     if (take_marker(all, line)) return;
     if (all->reading) {
         all->read_changes += is_sync(line) || is_write(line);
@@ -204,14 +220,16 @@ static account read_trace(const char *path)
 /* Runs the worker under strace. */
 static account trace(const char *schema)
 {
-    static const char calls[] = "trace=write,writev,pwrite64,pwritev,fsync,fdatasync,sync_file_range,msync,"
-                                "ftruncate,fallocate,linkat,unlinkat,unlink,rename,renameat,mkdir";
+    static const char calls[] =
+        "trace=write,writev,pwrite64,pwritev,fsync,fdatasync,sync_file_range,msync,"
+        "ftruncate,fallocate,linkat,unlinkat,unlink,rename,renameat,mkdir";
     char folder[PATH_MAX];
     char path[PATH_BYTES];
     client_folder_make(folder);
     snprintf(path, sizeof path, "%s/trace", folder);
-    const char *const arguments[] = {"strace", "-f", "-y", "-s", "400", "-e", calls, "-o", path,
-                                     client_own_program(), "--worker", "trace", folder, schema, NULL};
+    const char *const arguments[] = {"strace",   "-f",    "-y",   "-s",   "400",
+                                     "-e",       calls,   "-o",   path,   client_own_program(),
+                                     "--worker", "trace", folder, schema, NULL};
     client_worker worker = client_worker_start(arguments);
     client_worker_finish(&worker);
     account all = read_trace(path);
@@ -242,7 +260,7 @@ static void each_insert_into_a_table_of_a_file_costs_no_more_than_that_sync(void
     assert_int_equal(all.read_changes, 0);
 }
 
-/* ---- 16 threads ------------------------------------------------------------------------------- */
+/* ---- 16 threads -------------------------------------------------------------------------- */
 
 /* One line of the worker's report; a row of a thread, or a figure at the end. */
 typedef struct ack {
@@ -272,7 +290,8 @@ static void *write_rows(void *arg)
     sqlite3 *db = client_open(":memory:");
     client_run(db, "CREATE VIRTUAL TABLE temp.t USING memwal(path = '%s/store')", self->folder);
     sqlite3_stmt *insert = client_prepare(
-        db, "INSERT INTO t VALUES(printf('%02d-%02d-%07d', ?1, ?2, ?3), ?1, ?2, ?3, 'body ' || ?3)");
+        db,
+        "INSERT INTO t VALUES(printf('%02d-%02d-%07d', ?1, ?2, ?3), ?1, ?2, ?3, 'body ' || ?3)");
     sqlite3_bind_int(insert, 1, self->round);
     sqlite3_bind_int64(insert, 2, self->number);
     for (uint32_t i = 0; self->commits == 0 || i < self->commits; i++) {
@@ -295,9 +314,13 @@ static int threads_worker(char **arguments)
     int64_t commits = client_figure(db, "commits");
     int64_t syncs = client_figure(db, "wal_syncs");
     for (uint32_t i = 0; i < THREADS; i++) {
-        writers[i] = (writer){.folder = arguments[0], .number = i, .round = atoi(arguments[1]),
+        writers[i] = (writer){.folder = arguments[0],
+                              .number = i,
+                              .round = atoi(arguments[1]),
                               .commits = (uint32_t)atoi(arguments[2])};
-        if (pthread_create(&writers[i].thread, NULL, write_rows, &writers[i])) client_fail("no thread");
+        if (pthread_create(&writers[i].thread, NULL, write_rows, &writers[i])) {
+            client_fail("no thread");
+        }
     }
     for (uint32_t i = 0; i < THREADS; i++) pthread_join(writers[i].thread, NULL);
     report(ACK_COMMITS, (uint32_t)(client_figure(db, "commits") - commits));
@@ -312,8 +335,8 @@ static client_worker start_threads(const char *folder, int round, int commits)
     char commits_text[16];
     snprintf(round_text, sizeof round_text, "%d", round);
     snprintf(commits_text, sizeof commits_text, "%d", commits);
-    const char *const arguments[] = {client_own_program(), "--worker", "threads", folder, round_text,
-                                     commits_text, NULL};
+    const char *const arguments[] = {client_own_program(), "--worker",   "threads", folder,
+                                     round_text,           commits_text, NULL};
     return client_worker_start(arguments);
 }
 
@@ -322,10 +345,12 @@ static void make_store(char folder[PATH_MAX])
 {
     client_folder_make(folder);
     sqlite3 *db = client_open(":memory:");
-    client_run(db,
-               "CREATE VIRTUAL TABLE temp.t USING memwal(id TEXT PRIMARY KEY, round INTEGER, thread INTEGER,"
-               " number INTEGER, body TEXT, path = '%s/store', memtable = '64KB', merge_generations = 4)",
-               folder);
+    client_run(
+        db,
+        "CREATE VIRTUAL TABLE temp.t USING memwal(id TEXT PRIMARY KEY, round INTEGER, thread "
+        "INTEGER,"
+        " number INTEGER, body TEXT, path = '%s/store', memtable = '64KB', merge_generations = 4)",
+        folder);
     client_close(db);
 }
 
@@ -392,8 +417,8 @@ static void check_rows(sqlite3 *db, int round, const acks *all)
     client_finalize(rows);
     for (int i = 0; i < THREADS; i++) {
         if (found[i] < all->next[i] || found[i] > (int64_t)all->next[i] + 1) {
-            client_fail("round %d, thread %d: %u rows were acknowledged, %" PRId64 " are there", round, i,
-                        all->next[i], found[i]);
+            client_fail("round %d, thread %d: %u rows were acknowledged, %" PRId64 " are there",
+                        round, i, all->next[i], found[i]);
         }
     }
     assert_int_equal(client_ask(db, "SELECT memwal_count('t') = count(*) FROM t"), 1);
@@ -443,7 +468,7 @@ static void a_kill_among_sixteen_threads_loses_no_acknowledged_row(void **state)
     client_folder_remove(folder);
 }
 
-/* ------------------------------------------------------------------------------------------------ */
+/* ------------------------------------------------------------------------------------------ */
 
 int main(int argc, char **argv)
 {

@@ -341,24 +341,41 @@ const char *engine_find(mw_db *db, int64_t id)
 
 typedef struct wanted {
     const char *name;
+    mw_type type;
     int64_t figure;
-    bool found;
+    char *words;
 } wanted;
 
 static void note_figure(void *arg, const char *name, const mw_value *value)
 {
     wanted *figure = arg;
-    if (strcmp(name, figure->name) != 0 || value->type != MW_INTEGER) return;
-    figure->figure = value->integer;
-    figure->found = true;
+    if (strcmp(name, figure->name) != 0) return;
+    figure->type = value->type;
+    if (value->type == MW_INTEGER) figure->figure = value->integer;
+    if (value->type != MW_TEXT) return;
+    figure->words = next_text();
+    snprintf(figure->words, TEXT_BYTES, "%.*s", (int)value->bytes.size, (const char *)value->bytes.data);
 }
 
 int64_t engine_figure(mw_db *db, const char *name)
 {
     wanted figure = {.name = name};
     need(mw_db_stats(db, note_figure, &figure, &err));
-    if (!figure.found) fail_msg("no figure is named %s", name);
+    if (figure.type != MW_INTEGER) fail_msg("no figure is named %s", name);
     return figure.figure;
+}
+
+const char *engine_words(mw_db *db, const char *name)
+{
+    wanted figure = {.name = name};
+    need(mw_db_stats(db, note_figure, &figure, &err));
+    return figure.words;
+}
+
+void engine_wait_figure(mw_db *db, const char *name, int64_t least)
+{
+    for (int waited = 0; waited < ENGINE_WAIT_MS && engine_figure(db, name) < least; waited++) usleep(1000);
+    assert_in_range(engine_figure(db, name), least, INT64_MAX);
 }
 
 static void note_fault(void *arg, const char *line)

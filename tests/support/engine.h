@@ -74,8 +74,11 @@ int64_t engine_count(mw_db *db);
 mw_snapshot *engine_snapshot(mw_db *db);
 /* Words of an id in the newest published state, NULL: it does not live. Memory as above. */
 const char *engine_find(mw_db *db, int64_t id);
-/* A figure of memwal_stats. */
+/* A figure of memwal_stats; the second for those that are words (memory as above), NULL: none. */
 int64_t engine_figure(mw_db *db, const char *name);
+const char *engine_words(mw_db *db, const char *name);
+/* Waits until a figure has reached a value, or the test fails. */
+void engine_wait_figure(mw_db *db, const char *name, int64_t least);
 /* Lines of mw_db_check, joined by '\n'; "ok" when there are no faults. Memory as above. */
 const char *engine_check(mw_db *db);
 
