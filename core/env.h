@@ -55,8 +55,9 @@ typedef struct mw_env {
     int (*file_sync)(void *ctx, int file);
     /* Reserves room and grows the file to offset + bytes; new bytes read as zero. */
     int (*file_allocate)(void *ctx, int file, uint64_t offset, uint64_t bytes);
-    /* Takes the whole file's lock without waiting, held by this open file until it is closed: never
-    ** inherited, never lost by closing another descriptor. EAGAIN when somebody else holds it. */
+    /* Takes the whole file's lock without waiting, held by this open file until file_close: never
+    ** lost by closing another descriptor, never kept by a forked child after its parent's close.
+    ** EAGAIN when somebody else holds it. */
     int (*file_lock)(void *ctx, int file);
 
     /* Names. link gives a second name, EEXIST when it is taken: the atomic create-exclusive. */

@@ -104,6 +104,15 @@ static int close_descriptor(void *ctx, int fd)
     return close(fd) && errno != EINTR ? errno : 0;
 }
 
+/* A forked child has a copy of the descriptor, and the lock is one with it: it must not outlive its
+** holder's close. */
+static int file_close(void *ctx, int file)
+{
+    struct flock none = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+    (void)fcntl(file, F_OFD_SETLK, &none);
+    return close_descriptor(ctx, file);
+}
+
 static int dir_sync(void *ctx, int dir)
 {
     (void)ctx;
@@ -464,7 +473,7 @@ const mw_env *mw_env_posix(void)
         .dir_list = dir_list,
         .dir_remove = dir_remove,
         .file_open = file_open,
-        .file_close = close_descriptor,
+        .file_close = file_close,
         .file_size = file_size,
         .file_read = file_read,
         .file_write = file_write,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -469,6 +470,40 @@ static void locks_belong_to_the_open_file(void **state)
     assert_int_equal(env->dir_remove(env->ctx, path), 0);
 }
 
+/* A pre-forked child that lives on must not keep the store of its parent locked. */
+static void a_forked_child_does_not_keep_the_lock(void **state)
+{
+    (void)state;
+    const mw_env *env = mw_env_posix();
+    char path[96];
+    int dir = open_store(path, true);
+    int holder = -1;
+    int other = -1;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(env->file_open(env->ctx, dir, "lock", MW_OPEN_ENSURE, &holder), 0);
+    assert_int_equal(env->file_lock(env->ctx, holder), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char byte;
+        close(ends[1]);
+        _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1); /* until the parent closes its end */
+    }
+    assert_int_equal(env->file_close(env->ctx, holder), 0);
+    assert_int_equal(env->file_open(env->ctx, dir, "lock", MW_OPEN_ENSURE, &other), 0);
+    assert_int_equal(env->file_lock(env->ctx, other), 0);
+    close(ends[1]);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(ends[0]);
+    assert_int_equal(env->file_close(env->ctx, other), 0);
+    assert_int_equal(env->unlink(env->ctx, dir, "lock"), 0);
+    env->dir_close(env->ctx, dir);
+    assert_int_equal(env->dir_remove(env->ctx, path), 0);
+}
+
 static void publication_works_for_real_and_survives_a_rename(void **state)
 {
     (void)state;
@@ -608,6 +643,7 @@ int main(void)
         cmocka_unit_test(files_open_as_asked),
         cmocka_unit_test(allocation_grows_with_zeros_and_keeps_content),
         cmocka_unit_test(locks_belong_to_the_open_file),
+        cmocka_unit_test(a_forked_child_does_not_keep_the_lock),
         cmocka_unit_test(publication_works_for_real_and_survives_a_rename),
         cmocka_unit_test(the_machine_has_an_identity_and_noise),
         cmocka_unit_test(threads_meet_and_block_signals),
