@@ -50,6 +50,23 @@ static mw_rc check_manifest(checker *self, const mw_version *version, mw_err *er
     return note(self, rc, &cause, err);
 }
 
+/* An open table file is read by its descriptor: whether the next process will find it is another
+** question. Requires manifest_mutex. */
+static mw_rc check_names(checker *self, const mw_version *version, mw_err *err)
+{
+    const mw_store *store = self->store;
+    for (uint32_t i = 0; i < version->table_count; i++) {
+        const char *name = mw_table_file_name(version->tables[i]);
+        mw_err cause = {0};
+        bool there = false;
+        int sys = store->env->exists(store->env->ctx, store->dir, name, &there);
+        if (sys) return mw_fail_sys(err, sys, "looking for", name);
+        if (!there) mw_fail_disk(&cause, name, 0, "the file is missing");
+        if (!there) fault(self, cause.text);
+    }
+    return MW_OK;
+}
+
 static mw_rc check_tables(checker *self, const mw_version *version, mw_err *err)
 {
     mw_rc rc = MW_OK;
@@ -154,6 +171,7 @@ static mw_rc check_standing(checker *self, mw_err *err)
     store->env->mutex_lock(store->env->ctx, store->manifest_mutex);
     mw_version *version = mw_store_version(store);
     rc = check_manifest(self, version, err);
+    if (rc == MW_OK) rc = check_names(self, version, err);
     if (rc == MW_OK) rc = check_log(self, version, end, err);
     mw_version_unref(version);
     store->env->mutex_unlock(store->env->ctx, store->manifest_mutex);

@@ -26,6 +26,7 @@
 
 #include "arena.h"
 #include "prefix.h"
+#include "presence.h"
 
 enum {
     LEVELS_MAX = 24, /* with every second node rising: good for 2^24 versions        */
@@ -54,6 +55,7 @@ struct mw_memtable {
     _Atomic uint64_t versions;
     mw_arena arena;
     mw_node *head;                /* before every version; only its links mean something */
+    mw_presence presence;         /* of the ids that were ever added */
     mw_node *splice[LEVELS_MAX];  /* the writer's */
     uint64_t dice;                /* the writer's; never 0 */
 };
@@ -216,6 +218,7 @@ mw_memtable *mw_memtable_create(const mw_env *env)
     atomic_init(&memtable->levels, 1);
     atomic_init(&memtable->versions, 0);
     mw_arena_init(&memtable->arena, env);
+    mw_presence_init(&memtable->presence);
     memtable->head = node_in((uint8_t *)(memtable + 1), LEVELS_MAX);
     for (int level = 0; level < LEVELS_MAX; level++) {
         atomic_init(link_at(memtable->head, level), NULL);
@@ -262,6 +265,18 @@ static void link_in(mw_memtable *memtable, mw_node *node, int levels)
     atomic_fetch_add_explicit(&memtable->versions, 1, memory_order_relaxed);
 }
 
+/* Best effort: without memory the old filter goes on, with more false answers. */
+static void grow_presence(mw_memtable *memtable)
+{
+    mw_presence_words *words = mw_presence_grow(&memtable->presence, &memtable->arena);
+    if (!words) return;
+    for (mw_node *node = follow(memtable->head, 0); node; node = follow(node, 0)) {
+        __builtin_prefetch(follow(node, 0));
+        mw_presence_words_add(words, mw_node_key(node));
+    }
+    mw_presence_publish(&memtable->presence, words);
+}
+
 mw_rc mw_memtable_add(mw_memtable *memtable, mw_slice key, uint64_t sequence, bool tombstone,
                       mw_slice row, mw_node **node, mw_err *err)
 {
@@ -284,6 +299,8 @@ mw_rc mw_memtable_add(mw_memtable *memtable, mw_slice key, uint64_t sequence, bo
     if (key.size) memcpy(fresh->data, key.data, key.size);
     if (row.size) memcpy(fresh->data + key.size, row.data, row.size);
 
+    if (mw_presence_due(&memtable->presence)) grow_presence(memtable);
+    mw_presence_add(&memtable->presence, key);
     move_splice(memtable, &at);
     assert(!follow(memtable->splice[0], 0) || !holds_key(follow(memtable->splice[0], 0), &at) ||
            follow(memtable->splice[0], 0)->sequence != sequence);
@@ -306,6 +323,7 @@ void mw_memtable_remove(mw_memtable *memtable, mw_node *node)
 
 const mw_node *mw_memtable_find(const mw_memtable *memtable, mw_slice key, uint64_t limit)
 {
+    if (!mw_presence_may_hold(&memtable->presence, key)) return NULL;
     place at = place_of(key, limit);
     const mw_node *node = find_from(memtable, &at);
     return node && holds_key(node, &at) ? node : NULL;

@@ -1,6 +1,8 @@
 /* report.c: figures and files of a store, from one version and one look at the counters. */
 #include "report.h"
 
+#include "snapshot.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +25,7 @@ typedef struct picture {
     mw_point visible;
     uint64_t epoch;
     uint64_t snapshots;
+    uint64_t oldest_snapshot_ns; /* its age */
     mw_store_figures figures;
     uint64_t cache_hits;
     uint64_t cache_misses;
@@ -80,10 +83,12 @@ static mw_rc take_picture(mw_store *store, picture *now, mw_err *err)
 {
     memset(now, 0, sizeof *now);
     mw_store_lock(store);
+    uint64_t time = store->env->now_ns(store->env->ctx); /* under the lock: above every taken_ns */
     now->version = mw_version_ref(store->version);
     now->visible = store->visible;
     now->epoch = store->epoch;
     now->snapshots = store->snapshots;
+    if (store->snapshot_oldest) now->oldest_snapshot_ns = time - store->snapshot_oldest->taken_ns;
     now->figures = store->figures;
     const mw_err *last = store->stopped.rc != MW_OK ? &store->stopped : &store->parked;
     if (last->rc != MW_OK) memcpy(now->last_error, last->text, sizeof now->last_error);
@@ -162,6 +167,7 @@ static void report_work(const reporter *to, const picture *now)
     integer(to, "cache_misses", now->cache_misses);
     integer(to, "cache_bytes", now->cache_bytes);
     integer(to, "snapshots", now->snapshots);
+    ratio(to, "oldest_snapshot_s", (double)now->oldest_snapshot_ns, now->snapshots ? 1e9 : 0);
     ratio(to, "stall_s", (double)figures->stall_ns, 1e9);
 }
 

@@ -16,6 +16,30 @@
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
+/* Requires `mutex`. The list tells for how long files have been kept for a reader. */
+static void list(mw_store *store, mw_snapshot *snapshot)
+{
+    snapshot->older = store->snapshot_newest;
+    snapshot->newer = NULL;
+    if (snapshot->older) {
+        snapshot->older->newer = snapshot;
+    } else {
+        store->snapshot_oldest = snapshot;
+    }
+    store->snapshot_newest = snapshot;
+    store->snapshots++;
+}
+
+/* Requires `mutex`. */
+static void unlist(mw_store *store, const mw_snapshot *snapshot)
+{
+    mw_snapshot **older = snapshot->older ? &snapshot->older->newer : &store->snapshot_oldest;
+    mw_snapshot **newer = snapshot->newer ? &snapshot->newer->older : &store->snapshot_newest;
+    *older = snapshot->newer;
+    *newer = snapshot->older;
+    store->snapshots--;
+}
+
 mw_rc mw_snapshot_create(mw_store *store, const struct mw_snapshot *of, mw_snapshot **out,
                          mw_err *err)
 {
@@ -28,8 +52,9 @@ mw_rc mw_snapshot_create(mw_store *store, const struct mw_snapshot *of, mw_snaps
     snapshot->count = of->count;
     snapshot->overlay = of->overlay ? mw_memtable_ref(of->overlay) : NULL;
     snapshot->overlay_limit = of->overlay_limit;
+    snapshot->taken_ns = store->env->now_ns(store->env->ctx);
     mw_store_lock(store);
-    store->snapshots++;
+    list(store, snapshot);
     mw_store_unlock(store);
     *out = snapshot;
     return MW_OK;
@@ -63,7 +88,7 @@ void mw_snapshot_release(mw_snapshot *snapshot)
     mw_version_unref(snapshot->version);
     mw_memtable_unref(snapshot->overlay);
     mw_store_lock(store);
-    store->snapshots--;
+    unlist(store, snapshot);
     mw_store_unlock(store);
     mw_free(store->env, snapshot);
 }

@@ -12,6 +12,9 @@ struct mw_snapshot {
     int64_t count;          /* live ids, the overlay's changes included            */
     mw_memtable *overlay;   /* a transaction's own changes, NULL: none             */
     uint64_t overlay_limit; /* its changes above this are not seen               */
+    uint64_t taken_ns;
+    struct mw_snapshot *older; /* [m] in the list of those that are alive */
+    struct mw_snapshot *newer; /* [m] */
 };
 
 /* What a snapshot is made of; version and overlay are referenced. */

@@ -56,6 +56,8 @@ typedef struct mw_store {
 
     mw_version *version;   /* [m] the current one                                     */
     uint64_t snapshots;    /* [m] alive                                               */
+    struct mw_snapshot *snapshot_oldest; /* [m] of those */
+    struct mw_snapshot *snapshot_newest; /* [m] */
     uint64_t table_number; /* [m] of the newest table file made                       */
 
     bool turn_taken;              /* [m] */

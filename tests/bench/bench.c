@@ -7,24 +7,11 @@
 **   bench LIBRARY FOLDER [--rows N] [--repeats N] [--only W1,W3]
 **
 ** The folder is emptied; it must lie on the disk that is to be measured. */
-#include <errno.h>
-#include <ftw.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <pthread.h>
-#include <sqlite3.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "counters.h"
 #include "nothing.h"
+#include "results.h"
 
 enum {
     KEY_BYTES = 16,
@@ -34,273 +21,9 @@ enum {
     TRANSACTION_ROWS = 10000,
     RANGE_ROWS = 100,
     THREADS = 16,
-    REPEATS_MAX = 9,
     PATH_BYTES = PATH_MAX + 64,
     POOL_BYTES = 1 << 16,
 };
-
-static struct {
-    int64_t rows;
-    int repeats;
-    const char *only;
-    char folder[PATH_MAX];
-    char extension[PATH_MAX];
-} wanted = {.rows = 1000000, .repeats = 3};
-
-/* ---- results ----------------------------------------------------------------------------- */
-
-typedef enum judge {
-    RATE,   /* memwal / other is at least the target */
-    COST,   /* memwal / other is at most the target  */
-    FIGURE, /* memwal alone is at most the target    */
-    SHOWN,  /* memwal / other; no target             */
-} judge;
-
-typedef enum work {
-    W1_ONE,
-    W1_P99,
-    W1_SIXTEEN,
-    W1_SYNCS,
-    W2_RANDOM,
-    W2_WRITTEN,
-    W2_OWN_WRITES,
-    W2_DISK,
-    W2_SEQUENTIAL,
-    W2_INTEGER,
-    W3_HIT,
-    W3_HIT_INSIDE,
-    W3_MISS,
-    W4_FUNCTION,
-    W4_COUNT,
-    W4_SUM,
-    W4_ALL,
-    W5_RANGES,
-    W7_OVERWRITE,
-    W7_WRITTEN,
-    WORKS
-} work;
-
-static const struct {
-    const char *name;
-    const char *unit;
-    judge judge;
-    double target;
-} works[WORKS] = {
-    [W1_ONE] = {"W1 durable single puts, 1 thread, table in a WAL file", "/s", RATE, 1.0},
-    [W1_P99] = {"W1 99 of 100 of them return within", "us", SHOWN, 0},
-    [W1_SIXTEEN] = {"W1 durable single puts, 16 threads (memwal: temp tables)", "/s", RATE, 3.0},
-    [W1_SYNCS] = {"W1 syncs per commit at 16 threads", "", FIGURE, 0.3},
-    [W2_RANDOM] = {"W2 random load, settled, against a rowid table", "rows/s", RATE, 2.0},
-    [W2_WRITTEN] = {"W2 bytes written per byte of data (disk's counter)", "", FIGURE, 6.0},
-    [W2_OWN_WRITES] = {"W2 the same by the process's counter", "", SHOWN, 0},
-    [W2_DISK] = {"W2 bytes on disk per byte of data", "", COST, 1.0},
-    [W2_SEQUENTIAL] = {"W2 sequential load, text ids, against a rowid table", "rows/s", RATE, 0.7},
-    [W2_INTEGER] = {"W2 sequential load, INTEGER PRIMARY KEY", "rows/s", SHOWN, 0},
-    [W3_HIT] = {"W3 point reads, autocommit, table in a file", "/s", RATE, 0.7},
-    [W3_HIT_INSIDE] = {"W3 point reads in a transaction", "/s", RATE, 0.5},
-    [W3_MISS] = {"W3 misses in a transaction", "/s", RATE, 1.0},
-    [W4_FUNCTION] = {"W4 memwal_count (SQLite: count(*))", "us", FIGURE, 10},
-    [W4_COUNT] = {"W4 count(*), against a table that stores nothing", "s", COST, 1.3},
-    [W4_SUM] = {"W4 sum of one column", "rows/s", RATE, 0.5},
-    [W4_ALL] = {"W4 all columns of all rows", "rows/s", RATE, 0.3},
-    [W5_RANGES] = {"W5 ranges of 100 rows, against WITHOUT ROWID", "/s", RATE, 0.3},
-    [W7_OVERWRITE] = {"W7 overwriting at random, settled, counted in each transaction", "rows/s",
-                      RATE, 2.0},
-    [W7_WRITTEN] = {"W7 bytes written per byte of data (disk's counter)", "", SHOWN, 0},
-};
-
-static struct {
-    double memwal[REPEATS_MAX];
-    double other[REPEATS_MAX];
-    int count;
-} results[WORKS];
-
-static bool is_wanted(work of)
-{
-    if (!wanted.only) return true;
-    char name[3] = {works[of].name[0], works[of].name[1], 0};
-    return strstr(wanted.only, name) != NULL;
-}
-
-static void note(work of, double memwal, double other)
-{
-    if (!is_wanted(of)) return;
-    int i = results[of].count++;
-    results[of].memwal[i] = memwal;
-    results[of].other[i] = other;
-    fprintf(stderr, "  %-72s %14.6g %14.6g %s\n", works[of].name, memwal, other, works[of].unit);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *values, int count)
-{
-    double sorted[REPEATS_MAX];
-    memcpy(sorted, values, sizeof *values * (size_t)count);
-    qsort(sorted, (size_t)count, sizeof *sorted, by_size);
-    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
-}
-
-static double ratio_of(work of)
-{
-    double ratios[REPEATS_MAX];
-    for (int i = 0; i < results[of].count; i++) {
-        double other = results[of].other[i];
-        ratios[i] = other > 0 ? results[of].memwal[i] / other : 0;
-    }
-    return median(ratios, results[of].count);
-}
-
-static bool is_reached(work of)
-{
-    double target = works[of].target;
-    switch (works[of].judge) {
-    case RATE: return ratio_of(of) >= target;
-    case COST: return ratio_of(of) <= target;
-    default: return median(results[of].memwal, results[of].count) <= target;
-    }
-}
-
-static void print_number(double value)
-{
-    if (value >= 1000) {
-        printf(" %.0f |", value);
-    } else if (value >= 10)
-        printf(" %.1f |", value);
-    else {
-        printf(" %.3g |", value);
-    }
-}
-
-static void print_row(work of)
-{
-    static const char *const signs[] = {">= %g x", "<= %g x", "<= %g", ""};
-    bool judged = works[of].judge != SHOWN;
-    char target[32] = "";
-    if (judged) snprintf(target, sizeof target, signs[works[of].judge], works[of].target);
-    printf("| %s |", works[of].name);
-    print_number(median(results[of].memwal, results[of].count));
-    print_number(median(results[of].other, results[of].count));
-    printf(" %s | %.2f | %s | %s |\n", works[of].unit, ratio_of(of), target,
-           !judged          ? ""
-           : is_reached(of) ? "yes"
-                            : "**no**");
-}
-
-static void print_table(void)
-{
-    printf("\n%" PRId64 " rows, median of %d, SQLite %s\n\n", wanted.rows, wanted.repeats,
-           sqlite3_libversion());
-    printf("| work | memwal | SQLite | unit | ratio | target | reached |\n");
-    printf("| --- | ---: | ---: | --- | ---: | --- | --- |\n");
-    for (int i = 0; i < WORKS; i++) {
-        if (results[i].count > 0) print_row((work)i);
-    }
-}
-
-/* ---- failing, time, files ---------------------------------------------------------------- */
-
-__attribute__((format(printf, 1, 2), noreturn)) static void give_up(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
-    exit(1);
-}
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static double bytes_found;
-
-static int add_size(const char *path, const struct stat *info, int kind, struct FTW *at)
-{
-    (void)path;
-    (void)at;
-    if (kind == FTW_F) bytes_found += (double)info->st_blocks * 512;
-    return 0;
-}
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
-{
-    (void)info;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
-static double bytes_on_disk(const char *folder)
-{
-    bytes_found = 0;
-    if (nftw(folder, add_size, 16, FTW_PHYS)) give_up("%s: %s", folder, strerror(errno));
-    return bytes_found;
-}
-
-static void empty_folder(const char *folder)
-{
-    if (nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS) && errno != ENOENT) {
-        give_up("removing %s: %s", folder, strerror(errno));
-    }
-    if (mkdir(folder, 0777)) give_up("%s: %s", folder, strerror(errno));
-}
-
-/* What has been written so far: by the disk's own counter, which sees the whole machine, and by
-** this process's. 0 where there is no such counter. */
-typedef struct written {
-    double disk;
-    double process;
-} written;
-
-static double disk_counter(void)
-{
-    struct stat info;
-    char path[64];
-    long long sectors = 0;
-    if (stat(wanted.folder, &info)) give_up("%s: %s", wanted.folder, strerror(errno));
-    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/stat", major(info.st_dev),
-             minor(info.st_dev));
-    FILE *file = fopen(path, "r");
-    if (!file) return 0;
-    if (fscanf(file, "%*s %*s %*s %*s %*s %*s %lld", &sectors) != 1) sectors = 0;
-    fclose(file);
-    return (double)sectors * 512;
-}
-
-static double process_counter(void)
-{
-    char line[128];
-    long long bytes = 0;
-    FILE *file = fopen("/proc/self/io", "r");
-    if (!file) return 0;
-    while (fgets(line, sizeof line, file)) {
-        if (sscanf(line, "write_bytes: %lld", &bytes) == 1) break;
-    }
-    fclose(file);
-    return (double)bytes;
-}
-
-static written look_at_counters(void)
-{
-    sync();
-    return (written){disk_counter(), process_counter()};
-}
-
-static written since(const written *before)
-{
-    written now = look_at_counters();
-    return (written){now.disk - before->disk, now.process - before->process};
-}
 
 /* ---- databases --------------------------------------------------------------------------- */
 
@@ -623,12 +346,12 @@ static void load_rows(const side *s, order of)
 
 static load_cost measure_load(const side *s, order of)
 {
-    written before = look_at_counters();
+    written before = look_at_counters(wanted.folder);
     double began = now_s();
     load_rows(s, of);
     settle(s);
     double rate = (double)wanted.rows / (now_s() - began);
-    return (load_cost){rate, since(&before)};
+    return (load_cost){rate, since(&before, wanted.folder)};
 }
 
 static void measure_random_load(const side sides[2], bool memwal_first)
@@ -825,7 +548,7 @@ static void check_count(sqlite3 *db)
 static load_cost overwrite(const side *s, int64_t count)
 {
     sqlite3_stmt *replace = prepare(s->db, "REPLACE INTO t VALUES(?1, ?2, ?3, ?4, ?5)");
-    written before = look_at_counters();
+    written before = look_at_counters(wanted.folder);
     double began = now_s();
     for (int64_t i = 0; i < count; i++) {
         if (i % TRANSACTION_ROWS == 0) {
@@ -839,7 +562,7 @@ static load_cost overwrite(const side *s, int64_t count)
     settle(s);
     double rate = (double)count / (now_s() - began);
     sqlite3_finalize(replace);
-    return (load_cost){rate, since(&before)};
+    return (load_cost){rate, since(&before, wanted.folder)};
 }
 
 static void measure_overwrites(const side sides[2], bool memwal_first)
@@ -887,12 +610,13 @@ static void read_options(int argc, char **argv)
     for (int i = 3; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--rows") == 0) {
             wanted.rows = atoll(argv[i + 1]);
-        } else if (strcmp(argv[i], "--repeats") == 0)
+        } else if (strcmp(argv[i], "--repeats") == 0) {
             wanted.repeats = atoi(argv[i + 1]);
-        else if (strcmp(argv[i], "--only") == 0) {
+        } else if (strcmp(argv[i], "--only") == 0) {
             wanted.only = argv[i + 1];
-        } else
+        } else {
             give_up("unknown option %s: expected --rows, --repeats or --only", argv[i]);
+        }
     }
     if (argc % 2 == 0) give_up("%s: expected a value", argv[argc - 1]);
     if (wanted.rows < 10000) give_up("--rows: expected 10000 or more");

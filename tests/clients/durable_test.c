@@ -169,13 +169,14 @@ static bool take_marker(account *all, const char *line)
     text += strlen("/marker>, \"");
     if (sscanf(text, "begin %d", &number) == 1) {
         begin_statement(all, number);
-    } else if (sscanf(text, "end %d", &number) == 1)
+    } else if (sscanf(text, "end %d", &number) == 1) {
         end_statement(all, number);
-    else if (sscanf(text, "read %d", &number) == 1) {
+    } else if (sscanf(text, "read %d", &number) == 1) {
         all->reading = true;
-    } else if (sscanf(text, "done %d", &number) == 1)
-        all->reading = false, all->reads++;
-    else {
+    } else if (sscanf(text, "done %d", &number) == 1) {
+        all->reading = false;
+        all->reads++;
+    } else {
         client_fail("unknown marker: %s", line);
     }
     return true;

@@ -73,12 +73,16 @@ static void what_was_left_frozen_is_flushed_after_an_open(void **state)
     sim *world = engine_world();
     mw_db *db = engine_open(world, NULL);
     engine_put(db, 1, "a");
-    engine_freeze(db);
+    mw_txn *txn = engine_begin(db);
+    uint64_t generation;
+    engine_txn_put(txn, 2, "b");
+    assert_int_equal(mw_flush_freeze(engine_store(db), &generation, NULL), MW_OK);
+    engine_commit(txn, MW_TXN_LIGHT);
     mw_db_abandon(db);
     db = engine_open(world, &options);
     engine_wait_figure(db, "flushes", 1);
     assert_int_equal(engine_figure(db, "wal_cursor"), 1);
-    assert_string_equal(engine_rows(db), "1=a");
+    assert_string_equal(engine_rows(db), "1=a 2=b");
     engine_close(db);
     engine_end(world);
 }
