@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { TURN_WAIT_MS = 60000 };
+enum { TURN_WAIT_MS = 10000 };
 
 typedef struct checker {
     mw_store *store;

@@ -185,6 +185,7 @@ static group choose(const mw_store *store)
         if (chosen.count > 0 && bytes > GROUP_BYTES_MAX) break;
         chosen.count++;
         chosen.last_position = at->after.position;
+        chosen.sync = chosen.sync || at->sync;
     }
     return chosen;
 }

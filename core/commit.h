@@ -15,6 +15,7 @@ typedef struct mw_request {
     mw_buf payload;          /* encoded before it is queued                              */
     mw_log_segment *segment; /* where it goes                                            */
     bool publish;            /* light, abort: becomes visible as soon as it is decided   */
+    bool sync;               /* takes something back: durable whatever the durability is     */
     mw_point after;          /* the store behind this entry; position: this entry's own  */
     mw_cond *cond;
     bool done;     /* the completion: set together with result                 */

@@ -297,7 +297,7 @@ mw_rc mw_db_flush(mw_db *db, uint64_t wait_ms, uint64_t *generation, mw_err *err
 mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void *arg), void *arg,
                   uint32_t *folded, mw_err *err)
 {
-    enum { OWN_WAIT_MS = 60000 };
+    enum { OWN_WAIT_MS = 10000 };
     mw_store *store = store_of(db);
     *folded = 0;
     mw_rc rc = mw_turn_take(store, mw_store_deadline(store, OWN_WAIT_MS), err);

@@ -3,8 +3,8 @@
 **
 ** Locks, in the order in which they may be taken:
 **   the turn         the right to add to the log (commit.h); held across a transaction
-**   flush_mutex      one flush at a time
 **   merge_mutex      one merge at a time
+**   flush_mutex      one flush at a time; also taken between the slices of a merge
 **   manifest_mutex   whoever computes and publishes the next manifest; held over that I/O
 **   mutex            everything marked [m]; never held over I/O or a wait for one
 ** A cursor takes `mutex` for a moment and nothing else. */

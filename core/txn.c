@@ -458,6 +458,7 @@ static mw_rc write_abort(mw_txn *txn, mw_err *err)
         abort.after.count -= txn->entry.delta;
         mw_store_unlock(store);
         abort.publish = true;
+        abort.sync = true;
         mw_commit_queue(store, &abort);
         rc = mw_commit_wait(store, &abort, err);
     }
@@ -549,6 +550,7 @@ static mw_rc write_compensation(compensation *self, mw_err *err)
     mw_rc rc = make_entry(store, self->undo, &undo, err);
     if (rc == MW_OK) {
         undo.request.publish = true;
+        undo.request.sync = true;
         mw_commit_queue(store, &undo.request);
         rc = mw_commit_wait(store, &undo.request, err);
     }

@@ -166,6 +166,8 @@ static int parse_type(reader *r, mx_column *column)
         advance(r);
     }
     if (is(r, "(") && sqlite3_str_length(type) > 0) rc = parse_type_size(r, column->name, type);
+    /* Without memory it is empty as well, and would stand for another affinity. */
+    if (rc == SQLITE_OK) rc = sqlite3_str_errcode(type);
     bool empty = sqlite3_str_length(type) == 0;
     column->type = sqlite3_str_finish(type);
     if (empty) {
@@ -538,14 +540,15 @@ static int check_key(reader *r)
     }
     key->not_null = true;
     if (key->affinity == MX_AFFINITY_TEXT) return SQLITE_OK;
-    if (key->affinity != MX_AFFINITY_INTEGER) {
+    /* Only the exact word INTEGER makes the rowid of a key: with INT or BIGINT an ordinary table
+    ** takes anything as a key, NULL and texts among it. */
+    if (sqlite3_stricmp(key->type, "INTEGER") != 0) {
         return mx_err_put(r->error, SQLITE_ERROR,
-                          "%s: a primary key of type %s is not built yet: expected INTEGER or TEXT",
+                          "%s: a primary key of type %s is not built yet: expected INTEGER PRIMARY "
+                          "KEY or TEXT PRIMARY KEY",
                           key->name, *key->type ? key->type : "(none)");
     }
-    /* SQLite makes only the exact word INTEGER the rowid. INT and BIGINT are treated alike: their
-    ** one difference, that other values than integers could be keys, is nothing to have here. And
-    ** as for any rowid, a DEFAULT has no effect: NULL allots the next one. */
+    /* As for any rowid, a DEFAULT has no effect: NULL allots the next one. */
     args->rowid_alias = true;
     drop_default(key);
     return SQLITE_OK;
@@ -584,6 +587,14 @@ char *mx_args_declare(const mx_args *args)
     return sqlite3_str_finish(text);
 }
 
+static bool has_visible_column(const mx_args *args)
+{
+    for (int i = 0; i < args->column_count; i++) {
+        if (!args->columns[i].hidden) return true;
+    }
+    return false;
+}
+
 static int finish(reader *r)
 {
     mx_args *args = r->args;
@@ -592,6 +603,9 @@ static int finish(reader *r)
         if (args->path) return SQLITE_OK;
         return mx_err_put(r->error, SQLITE_ERROR,
                           "table: expected columns, or path='dir' of a store to attach");
+    }
+    if (!has_visible_column(args)) {
+        return mx_err_put(r->error, SQLITE_ERROR, "table: expected a column that is not HIDDEN");
     }
     int rc = check_key(r);
     return rc == SQLITE_OK ? make_declaration(args) : rc;

@@ -3,13 +3,15 @@
 ** A cursor takes the statement's snapshot at its first xFilter and keeps it until xClose, however
 ** often an outer loop filters it anew: one statement sees one moment.
 **
-** xFilter turns the plan and its arguments into a range of ids. Where no row can match it stands at
-** the end at once; where SQLite may compare text ids as numbers, the bound is widened or left away
-** and more rows are shown than asked for, which SQLite then looks at again.
+** xFilter turns the plan and its arguments into a range of ids, or into the list of ids that IN
+** asks for. Where no row can match it stands at the end at once; where SQLite may compare text ids
+** as numbers, the bound is widened or left away and more rows are shown than asked for, which
+** SQLite then looks at again.
 **
 ** Counting: SQLite counts by stepping. Where no column is asked for, a step is one subtraction, and
 ** the rows are opened only if xColumn or xRowid is called after all (DELETE does so): then the
 ** cursor goes to the row at which the counting has arrived. */
+#include "coding.h"
 #include "connection.h"
 #include "plan.h"
 #include "row.h"
@@ -24,6 +26,7 @@ typedef struct mx_cursor {
     mw_cursor *rows;          /* NULL while counting                                    */
     bool eof;
     bool point;
+    bool listing;
     bool backward;
     bool counting;
     int64_t left;             /* counting: rows still to be shown, the present included */
@@ -31,6 +34,9 @@ typedef struct mx_cursor {
     bool stops;               /* there is a last id                                     */
     bool stop_strict;         /* it is not part of the range                            */
     mw_buf stop;
+    mw_buf list;              /* listing: the ids asked for, ascending, one behind the other */
+    mw_buf ends;              /* where each of them ends: u64                           */
+    size_t listed;            /* how many have been looked up                           */
 } mx_cursor;
 
 /* One end of a range, as it was asked for. */
@@ -43,8 +49,8 @@ typedef struct bound {
 /* What a comparison has on its other side. */
 typedef struct argument {
     sqlite3_value *value;
-    bool plain;  /* a literal or a parameter */
-    bool strict; /* < or >                   */
+    bool strict;  /* < or >                                           */
+    bool textual; /* if it is a text, ids are compared with it as texts */
 } argument;
 
 typedef struct range {
@@ -145,18 +151,20 @@ static void widen_high(bound *high)
     if (mw_slice_compare(high->key.slice, least) < 0) high->key.slice = least;
 }
 
-/* An argument against text ids. plain: it has no affinity of its own, so SQLite makes a text of it;
-** else it may come from a numeric column, and SQLite makes numbers of the ids. */
+/* An argument against text ids. A number may be compared as the text it is written as, or the ids
+** that look like numbers be made some: then any text may be above it, and below it or equal to it
+** only what begins like a number. A text may be a value of a numeric column: then it is above all
+** ids that look like numbers. Blobs are above everything. */
 static int bound_text(range *to, argument from, bool low)
 {
     int type = sqlite3_value_type(from.value);
-    if (type == SQLITE_NULL || (type == SQLITE_BLOB && low)) to->none = true;
     bool number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-    if (type != SQLITE_TEXT && !(number && from.plain)) return SQLITE_OK;
+    if (type == SQLITE_NULL || (type == SQLITE_BLOB && low)) to->none = true;
+    if (type == SQLITE_NULL || type == SQLITE_BLOB || (number && low)) return SQLITE_OK;
     bound *end = low ? &to->low : &to->high;
     end->strict = from.strict;
     int rc = mx_key_of_value(MW_KEY_TEXT, from.value, &end->key, &end->set);
-    if (rc == SQLITE_OK && end->set && !low && !from.plain) widen_high(end);
+    if (rc == SQLITE_OK && end->set && !low && (number || !from.textual)) widen_high(end);
     return rc;
 }
 
@@ -166,19 +174,12 @@ static int set_bound(const mx_vtab *vtab, range *to, argument from, bool low)
     return bound_integer(to, from.value, low, from.strict);
 }
 
-static argument argument_of(sqlite3_value *value, bool literal, bool strict)
+/* An id that is asked for by itself: a range whose ends meet, but for a number against texts. */
+static int read_point(const mx_vtab *vtab, sqlite3_value *value, range *to)
 {
-    bool plain = literal || sqlite3_value_frombind(value);
-    return (argument){.value = value, .plain = plain, .strict = strict};
-}
-
-/* An id that is asked for by itself: a range whose ends meet. A text that is compared with ids as
-** numbers equals none of those that are numbers, so here the text itself is exact. */
-static int read_point(const mx_vtab *vtab, argument from, range *to)
-{
+    argument from = {.value = value, .textual = true};
     int rc = set_bound(vtab, to, from, true);
-    if (rc == SQLITE_OK && vtab->key == MW_KEY_TEXT) to->high = to->low;
-    if (rc == SQLITE_OK && vtab->key == MW_KEY_INTEGER) rc = set_bound(vtab, to, from, false);
+    if (rc == SQLITE_OK) rc = set_bound(vtab, to, from, false);
     if (to->low.set && to->high.set) {
         to->none = to->none || mw_slice_compare(to->low.key.slice, to->high.key.slice) != 0;
     }
@@ -188,24 +189,78 @@ static int read_point(const mx_vtab *vtab, argument from, range *to)
 /* The range that plan and arguments ask for. */
 static int read_range(const mx_vtab *vtab, int plan, sqlite3_value **argv, range *to)
 {
-    bool literals[] = {(plan & MX_PLAN_FIRST_LITERAL) != 0, (plan & MX_PLAN_SECOND_LITERAL) != 0};
     int rc = SQLITE_OK;
-    int next = 0;
     memset(to, 0, sizeof *to);
     to->none = (plan & MX_PLAN_NONE) != 0;
-    if (plan & MX_PLAN_POINT) {
-        return read_point(vtab, argument_of(argv[0], literals[0], false), to);
-    }
+    if (plan & MX_PLAN_POINT) return read_point(vtab, argv[0], to);
     if (plan & MX_PLAN_LOW) {
-        bool strict = (plan & MX_PLAN_LOW_STRICT) != 0;
-        rc = set_bound(vtab, to, argument_of(argv[0], literals[0], strict), true);
-        next = 1;
+        argument from = {.value = *argv++, .strict = (plan & MX_PLAN_LOW_STRICT) != 0};
+        rc = set_bound(vtab, to, from, true);
     }
     if (rc == SQLITE_OK && (plan & MX_PLAN_HIGH)) {
-        bool strict = (plan & MX_PLAN_HIGH_STRICT) != 0;
-        rc = set_bound(vtab, to, argument_of(argv[next], literals[next], strict), false);
+        argument from = {.value = *argv, .strict = (plan & MX_PLAN_HIGH_STRICT) != 0};
+        from.textual = (plan & MX_PLAN_HIGH_TEXT) || sqlite3_value_frombind(from.value);
+        rc = set_bound(vtab, to, from, false);
     }
     return rc;
+}
+
+/* ---- lists ---------------------------------------------------------------------------------- */
+
+static bool is_number(sqlite3_value *value)
+{
+    int type = sqlite3_value_type(value);
+    return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+}
+
+/* Takes the text ids out of what stands behind IN; SQLite gives each value once, in order. Texts
+** equal just themselves, NULL and blobs no id. A number comes only where it may be that ids are
+** compared as numbers: *all is set, for any of them may be equal. */
+static int read_list(mx_cursor *cursor, sqlite3_value *values, bool *all)
+{
+    sqlite3_value *value = NULL;
+    mw_buf_clear(&cursor->list);
+    mw_buf_clear(&cursor->ends);
+    cursor->listed = 0;
+    int rc = sqlite3_vtab_in_first(values, &value);
+    for (; rc == SQLITE_OK && value; rc = sqlite3_vtab_in_next(values, &value)) {
+        *all = *all || is_number(value);
+        if (sqlite3_value_type(value) != SQLITE_TEXT) continue;
+        mx_key key;
+        bool fits = false;
+        rc = mx_key_of_value(MW_KEY_TEXT, value, &key, &fits);
+        if (rc != SQLITE_OK) return rc;
+        mw_buf_put_slice(&cursor->list, key.slice);
+        mw_buf_u64(&cursor->ends, cursor->list.size);
+    }
+    if (cursor->list.failed || cursor->ends.failed) return SQLITE_NOMEM;
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static mw_slice listed_id(const mx_cursor *cursor, size_t index)
+{
+    const uint8_t *ends = cursor->ends.data;
+    uint64_t start = index > 0 ? mw_get_u64(ends + 8 * (index - 1)) : 0;
+    return mw_slice_of(cursor->list.data + start, mw_get_u64(ends + 8 * index) - start);
+}
+
+/* To the next id of the list that lives. */
+static int step_list(mx_cursor *cursor)
+{
+    size_t count = cursor->ends.size / 8;
+    mw_err err;
+    mx_err_clear(&err);
+    for (cursor->eof = true; cursor->eof && cursor->listed < count; cursor->listed++) {
+        if (cursor->listed % 1024 == 0 &&
+            mx_connection_interrupted(table_of(cursor)->connection)) {
+            return SQLITE_INTERRUPT;
+        }
+        size_t index = cursor->backward ? count - 1 - cursor->listed : cursor->listed;
+        mw_rc rc = mw_cursor_find(cursor->rows, listed_id(cursor, index), &err);
+        if (rc != MW_OK) return fail(cursor, &err);
+        cursor->eof = !mw_cursor_valid(cursor->rows);
+    }
+    return SQLITE_OK;
 }
 
 /* ---- moving --------------------------------------------------------------------------------- */
@@ -319,6 +374,8 @@ int mx_cursor_open(sqlite3_vtab *base, sqlite3_vtab_cursor **to)
     memset(cursor, 0, sizeof *cursor);
     cursor->eof = true;
     mw_buf_init(&cursor->stop, mw_env_posix());
+    mw_buf_init(&cursor->list, mw_env_posix());
+    mw_buf_init(&cursor->ends, mw_env_posix());
     *to = &cursor->base;
     return SQLITE_OK;
 }
@@ -333,6 +390,8 @@ int mx_cursor_close(sqlite3_vtab_cursor *base)
     }
     if (cursor->txn) mx_txn_reader_end(cursor->txn);
     mw_buf_free(&cursor->stop);
+    mw_buf_free(&cursor->list);
+    mw_buf_free(&cursor->ends);
     sqlite3_free(cursor);
     return SQLITE_OK;
 }
@@ -346,6 +405,27 @@ static int take_snapshot(mx_cursor *cursor)
     return rc;
 }
 
+static int start_list(mx_cursor *cursor, sqlite3_value *values)
+{
+    const range everything = {.none = false};
+    bool all = false;
+    int rc = read_list(cursor, values, &all);
+    if (rc != SQLITE_OK) return rc;
+    cursor->listing = !all;
+    if (all) return start_range(cursor, &everything);
+    rc = open_rows(cursor);
+    return rc == SQLITE_OK ? step_list(cursor) : rc;
+}
+
+static int start_counting(mx_cursor *cursor)
+{
+    cursor->counting = true;
+    cursor->left = mw_snapshot_count(cursor->snapshot);
+    cursor->passed = 0;
+    cursor->eof = cursor->left == 0;
+    return SQLITE_OK;
+}
+
 int mx_cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *words, int argc,
                      sqlite3_value **argv)
 {
@@ -354,19 +434,15 @@ int mx_cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *words, int
     mx_cursor *cursor = (mx_cursor *)base;
     range wanted;
     int rc = take_snapshot(cursor);
-    if (rc == SQLITE_OK) rc = read_range(table_of(cursor), plan, argv, &wanted);
     if (rc != SQLITE_OK) return rc;
     cursor->backward = (plan & MX_PLAN_BACKWARD) != 0;
-    cursor->counting = (plan & MX_PLAN_COUNT) != 0;
-    cursor->point = (plan & MX_PLAN_POINT) && wanted.low.set && wanted.high.set;
+    cursor->point = cursor->listing = cursor->counting = false;
+    if (plan & MX_PLAN_COUNT) return start_counting(cursor);
+    if (plan & MX_PLAN_LIST) return start_list(cursor, argv[0]);
+    rc = read_range(table_of(cursor), plan, argv, &wanted);
     cursor->eof = wanted.none;
-    if (wanted.none) return SQLITE_OK;
-    if (cursor->counting) {
-        cursor->left = mw_snapshot_count(cursor->snapshot);
-        cursor->passed = 0;
-        cursor->eof = cursor->left == 0;
-        return SQLITE_OK;
-    }
+    if (rc != SQLITE_OK || wanted.none) return rc;
+    cursor->point = (plan & MX_PLAN_POINT) && wanted.low.set && wanted.high.set;
     return cursor->point ? start_point(cursor, &wanted.low) : start_range(cursor, &wanted);
 }
 
@@ -382,7 +458,7 @@ int mx_cursor_next(sqlite3_vtab_cursor *base)
         cursor->eof = true;
         return SQLITE_OK;
     }
-    return step(cursor);
+    return cursor->listing ? step_list(cursor) : step(cursor);
 }
 
 int mx_cursor_eof(sqlite3_vtab_cursor *base) { return ((mx_cursor *)base)->eof; }

@@ -33,9 +33,24 @@ int mx_err_code_of(mw_rc rc)
 
 int mx_err_code(const mw_err *err) { return mx_err_code_of(err->rc); }
 
+/* What the reader of a failure can do, where its words cannot know. */
+static const char *advice(mw_rc rc)
+{
+    switch (rc) {
+    case MW_FENCED:
+        return "; this commit was definitely not applied: close all connections to the table and "
+               "open it again";
+    case MW_PERSISTENCE:
+        return "; the outcome is unknown: close all connections to the table and open it again to "
+               "see what it holds";
+    default: return "";
+    }
+}
+
 char *mx_err_text(const mw_err *err)
 {
-    return sqlite3_mprintf("memwal: %s", err->text[0] ? err->text : mw_rc_text(err->rc));
+    return sqlite3_mprintf("memwal: %s%s", err->text[0] ? err->text : mw_rc_text(err->rc),
+                           advice(err->rc));
 }
 
 /* Takes text; without memory for words the code alone must do. */

@@ -42,16 +42,27 @@ static const char *table_name(sqlite3_context *context, sqlite3_value *argument)
     return name;
 }
 
-/* The table that the argument names, its store open. NULL: the error is already the result. */
-static mx_txn *use_table(sqlite3_context *context, sqlite3_value *argument)
+/* The table that the argument names, its store open, for work that takes the store's turn: a
+** connection that holds it would wait for itself. NULL: the error is already the result. */
+static mx_txn *use_table(sqlite3_context *context, sqlite3_value *argument, const char *function,
+                         bool writes)
 {
     const char *name = table_name(context, argument);
     if (!name) return NULL;
     char *error = NULL;
     mx_txn *txn = NULL;
-    int code = SQLITE_ERROR;
-    mx_vtab *vtab = mx_vtab_find(sqlite3_context_db_handle(context), name, &error);
-    if (vtab) code = mx_vtab_use(vtab, &txn, &error);
+    mx_vtab *vtab = NULL;
+    int code = mx_vtab_find(sqlite3_context_db_handle(context), name, &vtab, &error);
+    if (code == SQLITE_OK) code = mx_vtab_use(vtab, &txn, &error);
+    if (code == SQLITE_OK && writes &&
+        sqlite3_db_readonly(vtab->connection->db, vtab->schema) == 1) {
+        code = mx_err_put(&error, SQLITE_READONLY,
+                          "%s writes files, and the database is opened read-only", function);
+    }
+    if (code == SQLITE_OK && mx_txn_open(txn)) {
+        code = mx_err_put(&error, SQLITE_LOCKED,
+                          "%s inside a transaction that has written: COMMIT first", function);
+    }
     if (code == SQLITE_OK) return txn;
     give_error(context, code, error);
     return NULL;
@@ -74,22 +85,10 @@ static void count_rows(sqlite3_context *context, int argc, sqlite3_value **argv)
     }
 }
 
-/* The same for work that takes the store's turn: a connection that holds it would wait for itself. */
-static mx_txn *use_table_outside_writing(sqlite3_context *context, sqlite3_value *argument,
-                                         const char *function)
-{
-    mx_txn *txn = use_table(context, argument);
-    if (!txn || !mx_txn_open(txn)) return txn;
-    give_error(context, SQLITE_LOCKED,
-               sqlite3_mprintf("memwal: %s inside a transaction that has written: COMMIT first",
-                               function));
-    return NULL;
-}
-
 static void flush(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     (void)argc;
-    mx_txn *txn = use_table_outside_writing(context, argv[0], "memwal_flush");
+    mx_txn *txn = use_table(context, argv[0], "memwal_flush", true);
     if (!txn) return;
     mw_err err = {0};
     uint64_t generation = 0;
@@ -114,7 +113,7 @@ static void merge(sqlite3_context *context, int argc, sqlite3_value **argv)
             return;
         }
     }
-    mx_txn *txn = use_table_outside_writing(context, argv[0], "memwal_merge");
+    mx_txn *txn = use_table(context, argv[0], "memwal_merge", true);
     if (!txn) return;
     mw_err err = {0};
     uint32_t folded = 0;
@@ -135,7 +134,7 @@ static void add_line(void *lines, const char *line)
 static void check(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     (void)argc;
-    mx_txn *txn = use_table(context, argv[0]);
+    mx_txn *txn = use_table(context, argv[0], "memwal_check", false);
     if (!txn) return;
     sqlite3_str *lines = sqlite3_str_new(sqlite3_context_db_handle(context));
     mw_err err = {0};
@@ -171,11 +170,10 @@ static void version(sqlite3_context *context, int argc, sqlite3_value **argv)
     (void)argc;
     (void)argv;
     unsigned xxhash = mw_db_xxhash_version(); /* 801 is 0.8.1 */
-    give_text(context,
-              sqlite3_mprintf("memwal %s, format %u, SQLite %s, zstd %s, xxhash %u.%u.%u",
-                              MX_VERSION, mw_db_format_version(), sqlite3_libversion(),
-                              mw_db_zstd_version(), xxhash / 10000, xxhash / 100 % 100,
-                              xxhash % 100));
+    give_text(context, sqlite3_mprintf("memwal %s, format %u, SQLite %s, zstd %s, xxhash %u.%u.%u",
+                                       MX_VERSION, mw_db_format_version(), sqlite3_libversion(),
+                                       mw_db_zstd_version(), xxhash / 10000, xxhash / 100 % 100,
+                                       xxhash % 100));
 }
 
 #ifdef NDEBUG

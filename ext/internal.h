@@ -26,6 +26,7 @@ SQLITE_EXTENSION_INIT3
 typedef struct mx_connection mx_connection;
 typedef struct mx_vtab mx_vtab;
 typedef struct mx_txn mx_txn;
+typedef struct mx_watch mx_watch;
 
 struct mx_connection {
     sqlite3 *db;
@@ -35,6 +36,8 @@ struct mx_connection {
     int host_version;   /* sqlite3_libversion_number() of the host                  */
     mx_txn *txns;       /* all open stores of the connection                        */
     mx_vtab *vtabs;     /* all connected tables, the newest first                   */
+    mx_watch *watches;  /* find.c                                                   */
+    int looks;          /* searches for a table that are under way                  */
 };
 
 struct mx_vtab {
@@ -54,6 +57,7 @@ struct mx_vtab {
     mw_value *values;      /* stored_count of them: room for the row being written    */
     mw_buf row;            /* that row as bytes                                       */
     bool created;          /* made in the transaction that is under way               */
+    bool doubted;          /* may be one that is in the schema no more (find.c)       */
     char mark[33];         /* created: what its shadow table alone holds              */
     bool identified;       /* store and path are known                                */
     mw_store_id store;
@@ -84,9 +88,9 @@ int mx_connection_check(const mx_connection *connection, char **error);
 bool mx_connection_interrupted(const mx_connection *connection);
 
 /* Finds the memwal table that table names ('t' or 'schema.t', as SQLite would resolve it; names may
-** be quoted) and connects it if need be. NULL: *error says why (sqlite3_free). Borrowed, not to be
-** kept over a statement. */
-mx_vtab *mx_vtab_find(sqlite3 *db, const char *table, char **error);
+** be quoted) as the schema is now, and connects it if need be. *vtab is borrowed, not to be kept
+** over a statement. Returns a SQLite code; *error says why (sqlite3_free). */
+int mx_vtab_find(sqlite3 *db, const char *table, mx_vtab **vtab, char **error);
 
 /* Opens the table's store at first use. *txn is borrowed from the vtab. Returns a SQLite code;
 ** *error: sqlite3_free. */

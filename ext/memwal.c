@@ -55,8 +55,9 @@ int sqlite3_memwal_init(sqlite3 *db, char **error, const sqlite3_api_routines *a
     if (rc != SQLITE_OK) return rc;
     /* Loading twice must not give a connection two records of its transactions. */
     if (mx_connection_of(db)) return OK_STAY_LOADED;
-    rc = mx_vtab_register(db);
+    rc = mx_functions_register(db);
     if (rc == SQLITE_OK) rc = mx_tables_register(db);
-    if (rc == SQLITE_OK) rc = mx_functions_register(db);
+    /* Last, for it is what tells that all is there: loading again makes up for a failure. */
+    if (rc == SQLITE_OK) rc = mx_vtab_register(db);
     return rc == SQLITE_OK ? OK_STAY_LOADED : rc;
 }

@@ -1,18 +1,25 @@
 /* plan.c: xBestIndex.
 **
-** Ids are the only order the store has, so there are four ways: one id, a range of ids, everything,
-** and counting. What makes it delicate is that SQLite hands the other side of a comparison over as
-** it is, without the column's affinity:
+** Ids are the only order the store has, so there are five ways: one id, a list of ids, a range of
+** ids, everything, and counting. What makes it delicate is that SQLite hands the other side of a
+** comparison over as it is, without the column's affinity:
 **
 **   - For integer ids the cursor turns any argument into exact bounds, so SQLite need not look
 **     again (omit) and an equality yields at most one row (unique).
 **   - For text ids SQLite may be comparing numerically (text = integer column: '1' and '01' both
-**     equal 1), which only a scan answers. Literals and parameters have no affinity of their own,
-**     so with them texts are compared; all else may be a column, and the cursor widens such a
-**     bound. So nothing is omitted and nothing is called unique.
+**     equal 1). Which it does depends on the affinity of the other side, and that is not told; so
+**     the cursor chooses by the type of the value that comes, and shows every id that either way of
+**     comparing can find. Nothing is omitted and nothing is called unique.
+**   - Behind IN such ids must come as one list: where values come one by one, SQLite looks again at
+**     what was found without the affinity that IN has, and loses rows or finds too many.
 **   - A bound under another collation than BINARY (LIKE brings NOCASE ones) is none of ours; and
-**     where the host keeps texts in UTF-16, its BINARY order is not that of the store: only equality
-**     holds. */
+**     where the host keeps texts in UTF-16, its BINARY order is not that of the store: only
+**     equality holds.
+**
+** Two cases of text ids are left where rows differ from an ordinary table's, because nothing tells
+** them from everyday ones: (id, x) IN (SELECT n, ..) where n is a number, whose values come one by
+** one as those of id = n do; and, in SQLite 3.40, a text out of a column that a compound subquery
+** says to be numeric (SELECT integer_column .. UNION ALL SELECT '01'). */
 #include "plan.h"
 
 #include "txn.h"
@@ -26,6 +33,11 @@ typedef struct choice {
 } choice;
 
 static const double ROWS_UNKNOWN = 1000000.0;
+
+enum {
+    IN_CONSTRAINTS = 32, /* SQLite tells of the first ones only whether they are an IN */
+    LIST_ROWS = 10,      /* a guess: how long it will be is not known                  */
+};
 
 static bool is_key(const mx_vtab *vtab, int column)
 {
@@ -46,6 +58,7 @@ static void consider(const mx_vtab *vtab, sqlite3_index_info *info, int i, choic
     switch (info->aConstraint[i].op) {
     case SQLITE_INDEX_CONSTRAINT_EQ:
     case SQLITE_INDEX_CONSTRAINT_IS:
+        if (vtab->key == MW_KEY_TEXT && i >= IN_CONSTRAINTS) break;
         if (chosen->point < 0) chosen->point = i;
         break;
     case SQLITE_INDEX_CONSTRAINT_GT:
@@ -83,15 +96,20 @@ static choice choose(const mx_vtab *vtab, sqlite3_index_info *info)
     return chosen;
 }
 
-/* Hands constraint i to xFilter as its next argument. Returns the bit that says "a literal". */
-static int take(const mx_vtab *vtab, sqlite3_index_info *info, int i, int *arguments)
+/* Hands constraint i to xFilter as its next argument. */
+static void take(const mx_vtab *vtab, sqlite3_index_info *info, int i, int *arguments)
 {
-    sqlite3_value *literal = NULL;
     info->aConstraintUsage[i].argvIndex = ++*arguments;
     info->aConstraintUsage[i].omit = vtab->key == MW_KEY_INTEGER;
-    if (vtab->key == MW_KEY_INTEGER) return 0;
-    if (sqlite3_vtab_rhs_value(info, i, &literal) != SQLITE_OK || !literal) return 0;
-    return *arguments == 1 ? MX_PLAN_FIRST_LITERAL : MX_PLAN_SECOND_LITERAL;
+}
+
+/* Is the other side a text whatever happens? SQLite evaluates casts here, but none to a numeric
+** type gives a text. */
+static bool is_text_literal(sqlite3_index_info *info, int i)
+{
+    sqlite3_value *value = NULL;
+    return sqlite3_vtab_rhs_value(info, i, &value) == SQLITE_OK && value &&
+           sqlite3_value_type(value) == SQLITE_TEXT;
 }
 
 static int take_bounds(const mx_vtab *vtab, sqlite3_index_info *info, const choice *chosen)
@@ -100,18 +118,22 @@ static int take_bounds(const mx_vtab *vtab, sqlite3_index_info *info, const choi
     int arguments = 0;
     if (chosen->none) return MX_PLAN_NONE;
     if (chosen->point >= 0) {
-        plan |= take(vtab, info, chosen->point, &arguments);
-        plan |= MX_PLAN_POINT;
+        bool list = vtab->key == MW_KEY_TEXT && sqlite3_vtab_in(info, chosen->point, 1);
+        take(vtab, info, chosen->point, &arguments);
+        plan |= list ? MX_PLAN_LIST : MX_PLAN_POINT;
     }
     if (chosen->low >= 0) {
         bool strict = info->aConstraint[chosen->low].op == SQLITE_INDEX_CONSTRAINT_GT;
-        plan |= take(vtab, info, chosen->low, &arguments);
+        take(vtab, info, chosen->low, &arguments);
         plan |= MX_PLAN_LOW | (strict ? MX_PLAN_LOW_STRICT : 0);
     }
     if (chosen->high >= 0) {
         bool strict = info->aConstraint[chosen->high].op == SQLITE_INDEX_CONSTRAINT_LT;
-        plan |= take(vtab, info, chosen->high, &arguments);
+        take(vtab, info, chosen->high, &arguments);
         plan |= MX_PLAN_HIGH | (strict ? MX_PLAN_HIGH_STRICT : 0);
+        if (vtab->key == MW_KEY_TEXT && is_text_literal(info, chosen->high)) {
+            plan |= MX_PLAN_HIGH_TEXT;
+        }
     }
     return plan;
 }
@@ -131,6 +153,7 @@ static void estimate(const mx_vtab *vtab, sqlite3_index_info *info, int plan, do
     double rows = all;
     if (plan & (MX_PLAN_LOW | MX_PLAN_HIGH)) rows = all / 4;
     if ((plan & MX_PLAN_LOW) && (plan & MX_PLAN_HIGH)) rows = all / 16;
+    if (plan & MX_PLAN_LIST) rows = all < LIST_ROWS ? all : LIST_ROWS;
     if (plan & (MX_PLAN_POINT | MX_PLAN_NONE)) rows = 1;
     if (rows < 1) rows = 1;
     info->estimatedRows = (sqlite3_int64)rows;
@@ -150,6 +173,7 @@ static char *describe(const mx_vtab *vtab, int plan)
     if (plan & MX_PLAN_NONE) return sqlite3_mprintf("nothing");
     if (plan & MX_PLAN_COUNT) return sqlite3_mprintf("count%s", order);
     if (plan & MX_PLAN_POINT) return sqlite3_mprintf("%s=?", id);
+    if (plan & MX_PLAN_LIST) return sqlite3_mprintf("%s IN ?%s", id, order);
     if ((plan & MX_PLAN_LOW) && (plan & MX_PLAN_HIGH)) {
         return sqlite3_mprintf("%s%s AND %s%s%s", id, low, id, high, order);
     }
@@ -160,11 +184,12 @@ static char *describe(const mx_vtab *vtab, int plan)
 
 int mx_plan_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
-    const mx_vtab *vtab = (const mx_vtab *)base;
+    mx_vtab *vtab = (mx_vtab *)base;
+    vtab->doubted = false;
     choice chosen = choose(vtab, info);
     int plan = take_bounds(vtab, info, &chosen);
     plan |= take_order(vtab, info);
-    int bounds = MX_PLAN_POINT | MX_PLAN_LOW | MX_PLAN_HIGH | MX_PLAN_NONE;
+    int bounds = MX_PLAN_POINT | MX_PLAN_LIST | MX_PLAN_LOW | MX_PLAN_HIGH | MX_PLAN_NONE;
     if (info->colUsed == 0 && !(plan & bounds)) plan |= MX_PLAN_COUNT;
     int64_t seen = mx_txn_rows_seen(vtab->txn);
     estimate(vtab, info, plan, seen >= 0 ? (double)seen : ROWS_UNKNOWN);

@@ -4,7 +4,8 @@
 
 #include "internal.h"
 
-/* idxNum. The arguments of xFilter: the id, or the lower bound and then the upper one. */
+/* idxNum. The arguments of xFilter: the id or the list of ids, or the lower bound and then the
+** upper one. */
 enum mx_plan {
     MX_PLAN_POINT = 1,         /* one id                                                    */
     MX_PLAN_LOW = 2,           /* ids from the first argument on                            */
@@ -14,8 +15,8 @@ enum mx_plan {
     MX_PLAN_BACKWARD = 32,     /* from the highest id down                                  */
     MX_PLAN_COUNT = 64,        /* no column is asked for: count rows, read none             */
     MX_PLAN_NONE = 128,        /* no row can match                                          */
-    MX_PLAN_FIRST_LITERAL = 256,  /* the first argument is a literal: no column's affinity  */
-    MX_PLAN_SECOND_LITERAL = 512, /* so is the second                                       */
+    MX_PLAN_LIST = 256,        /* the ids of a list: what stands behind IN                  */
+    MX_PLAN_HIGH_TEXT = 512,   /* the upper bound is compared as a text, never as a number  */
 };
 
 int mx_plan_best_index(sqlite3_vtab *base, sqlite3_index_info *info);

@@ -148,15 +148,20 @@ int mx_store_open(const char *path, const mw_options *options, const mw_store_id
     (void)pthread_once(&once, watch_forks);
     struct stat folder;
     if (stat(path, &folder) != 0) {
-        return mx_err_put(error, SQLITE_CANTOPEN, "the store %s cannot be opened: %s", path,
-                          strerror(errno));
+        return mx_err_put(error, SQLITE_CANTOPEN,
+                          "the store %s cannot be opened: %s; the rows are in that folder: put it "
+                          "back, or DROP TABLE",
+                          path, strerror(errno));
     }
     int code = SQLITE_OK;
     bool fresh = false;
     pthread_mutex_lock(&mutex);
     mx_store *found = settled(&folder, path);
     if (found && found->state == FAILED) {
-        code = mx_err_give(error, &found->failure);
+        code = mx_err_put(error, mx_err_code(&found->failure),
+                          "closing the store had failed: %s (this is told once; the next statement "
+                          "opens it again)",
+                          found->failure.text);
         drop(found);
     } else if (found) {
         code = join(found, expected, error);

@@ -5,11 +5,12 @@
 **                                  |- marks     savepoint n began at marks[n]
 **                                  `- snapshot  what the statement sees, while cursors are open
 **
-** Savepoints. SQLite announces them sparsely: numbers may start above 0, one number is announced
-** once per table and so several times per store, and a number may be rolled back to that was never
-** announced. So savepoint(n) fills marks up to n with the present position and leaves marks that
-** are there alone; a position before the turn was taken is MARK_START; rollback_to(-1) undoes
-** everything.
+** Savepoints. SQLite announces them sparsely: one number is announced once per table and so several
+** times per store; those that were open before the first of a store's tables took part are not
+** announced at all, but for the innermost of them, behind xBegin. Still they may be rolled back to.
+** So savepoint(n) leaves marks that are there alone, and fills those below n that are not with
+** MARK_START: all changes came after them. Behind xBegin that holds for n itself, else it gets the
+** present position. rollback_to(-1) undoes everything.
 **
 ** Snapshots. All open cursors share one, so that one statement sees one moment. version counts what
 ** changes the view of this connection (its own changes, undo, begin, end): a snapshot of an older
@@ -17,9 +18,13 @@
 ** cursors that are open keep the moment they began with and never meet rows written after.
 **
 ** Ends. SQLite does not tell a dropped table how its transaction ends, so DROP is refused while
-** there are changes (mx_txn_leave). A table that was created in this transaction and is not in the
-** schema at the commit was undone by ROLLBACK TO, of which nobody was told: its rows are undone
-** here. */
+** there are changes (mx_txn_leave).
+**
+** CREATE is followed by no xBegin, so a ROLLBACK TO that undoes it is announced to nobody: the rows
+** written since would stay. If the table that made the first change (pioneer) was created in the
+** transaction and is in the schema no more, that is what has happened, to all tables of the store
+** alike, for any of them that was there before would have had its savepoints announced. Then
+** everything is undone, before anybody else uses the store, and at the latest before the commit. */
 #include "txn.h"
 
 #include "coding.h"
@@ -41,8 +46,8 @@ struct mx_txn {
     uint64_t round;            /* number of the last successful prepare                     */
     bool light;                /* that prepare was a light one: its rows are published      */
     bool in_file;              /* a table in a database file takes part                     */
-    const mx_vtab *only;       /* the one table that has written; NULL: none or several     */
-    bool several;
+    const mx_vtab *pioneer;    /* made the first change, and was created in the transaction */
+    const mx_vtab *joining;    /* its xBegin is the latest that has happened                */
     uint64_t *marks;
     int mark_count;
     int mark_capacity;
@@ -131,8 +136,8 @@ static void forget(mx_txn *txn)
     txn->mark_count = 0;
     txn->light = false;
     txn->in_file = false;
-    txn->only = NULL;
-    txn->several = false;
+    txn->pioneer = NULL;
+    txn->joining = NULL;
     txn->rowid_known = false;
     txn->version++;
 }
@@ -202,6 +207,43 @@ static int make_ready(mx_vtab *vtab, mx_txn **txn)
         (*txn)->unknown.text);
 }
 
+/* ---- undoing --------------------------------------------------------------------------------- */
+
+/* Before whatever adds to or takes from a transaction that may have been prepared. */
+static int take_back_prepare(mx_vtab *vtab, mx_txn *txn)
+{
+    if (!txn->open || !mw_txn_prepared(txn->open)) return SQLITE_OK;
+    mw_err err;
+    mx_err_clear(&err);
+    txn->light = false;
+    txn->version++;
+    if (mw_txn_unprepare(txn->open, &err) != MW_OK) return mx_txn_fail(vtab, &err);
+    return SQLITE_OK;
+}
+
+static int undo_to(mx_vtab *vtab, mx_txn *txn, uint64_t mark)
+{
+    if (!txn->open) return SQLITE_OK;
+    mw_err err;
+    mx_err_clear(&err);
+    txn->version++;
+    txn->rowid_known = false;
+    if (mw_txn_undo(txn->open, mark == MARK_START ? txn->start : mark, &err) != MW_OK) {
+        return mx_txn_fail(vtab, &err);
+    }
+    return SQLITE_OK;
+}
+
+/* The rows of tables whose CREATE was undone by ROLLBACK TO. */
+static int undo_vanished(mx_vtab *vtab, mx_txn *txn)
+{
+    if (!txn->pioneer || mx_vtab_is_listed(txn->pioneer)) return SQLITE_OK;
+    int rc = take_back_prepare(vtab, txn);
+    if (rc == SQLITE_OK) rc = undo_to(vtab, txn, MARK_START);
+    if (rc == SQLITE_OK) txn->pioneer = NULL;
+    return rc;
+}
+
 /* ---- begin ---------------------------------------------------------------------------------- */
 
 static uint64_t busy_timeout_ms(sqlite3 *db)
@@ -250,20 +292,11 @@ int mx_txn_begin(sqlite3_vtab *base)
     mx_txn *txn = NULL;
     int rc = make_ready(vtab, &txn);
     if (rc != SQLITE_OK) return rc;
+    rc = undo_vanished(vtab, txn);
+    if (rc != SQLITE_OK) return rc;
     if (!txn->open) txn->mark_count = 0;
+    txn->joining = vtab;
     return ensure_open(vtab, txn);
-}
-
-/* Before whatever adds to or takes from a transaction that may have been prepared. */
-static int take_back_prepare(mx_vtab *vtab, mx_txn *txn)
-{
-    if (!txn->open || !mw_txn_prepared(txn->open)) return SQLITE_OK;
-    mw_err err;
-    mx_err_clear(&err);
-    txn->light = false;
-    txn->version++;
-    if (mw_txn_unprepare(txn->open, &err) != MW_OK) return mx_txn_fail(vtab, &err);
-    return SQLITE_OK;
 }
 
 int mx_txn_write(mx_vtab *vtab, mw_txn **open)
@@ -272,9 +305,11 @@ int mx_txn_write(mx_vtab *vtab, mw_txn **open)
     int rc = make_ready(vtab, &txn);
     if (rc == SQLITE_OK) rc = ensure_open(vtab, txn);
     if (rc == SQLITE_OK) rc = take_back_prepare(vtab, txn);
+    /* For tables that were there before xBegin has done it. */
+    if (rc == SQLITE_OK && vtab->created && vtab != txn->pioneer) rc = undo_vanished(vtab, txn);
     if (rc != SQLITE_OK) return rc;
-    txn->several = txn->several || (txn->only && txn->only != vtab);
-    txn->only = vtab;
+    if (mw_txn_mark(txn->open) == txn->start) txn->pioneer = vtab->created ? vtab : NULL;
+    txn->joining = NULL;
     *open = txn->open;
     return SQLITE_OK;
 }
@@ -315,27 +350,6 @@ static mw_txn_kind kind_of(const mx_txn *txn)
         if (other != txn && other->open) return MW_TXN_FULL;
     }
     return is_files_untouched(txn->connection) ? MW_TXN_LIGHT : MW_TXN_FULL;
-}
-
-static int undo_to(mx_vtab *vtab, mx_txn *txn, uint64_t mark)
-{
-    if (!txn->open) return SQLITE_OK;
-    mw_err err;
-    mx_err_clear(&err);
-    txn->version++;
-    txn->rowid_known = false;
-    if (mw_txn_undo(txn->open, mark == MARK_START ? txn->start : mark, &err) != MW_OK) {
-        return mx_txn_fail(vtab, &err);
-    }
-    return SQLITE_OK;
-}
-
-/* The rows of a table whose CREATE was undone by ROLLBACK TO. */
-static int undo_vanished(mx_vtab *vtab, mx_txn *txn)
-{
-    if (!vtab->created || txn->several || txn->only != vtab) return SQLITE_OK;
-    if (mx_vtab_is_listed(vtab)) return SQLITE_OK;
-    return undo_to(vtab, txn, MARK_START);
 }
 
 int mx_txn_sync(sqlite3_vtab *base)
@@ -432,8 +446,10 @@ int mx_txn_savepoint(sqlite3_vtab *base, int n)
     if (rc != SQLITE_OK || n < txn->mark_count) return rc;
     rc = grow_marks(txn, n + 1);
     if (rc != SQLITE_OK) return rc;
-    uint64_t mark = txn->open ? mw_txn_mark(txn->open) : MARK_START;
-    while (txn->mark_count <= n) txn->marks[txn->mark_count++] = mark;
+    bool old = !txn->open || txn->joining == vtab;
+    while (txn->mark_count < n) txn->marks[txn->mark_count++] = MARK_START;
+    txn->marks[txn->mark_count++] = old ? MARK_START : mw_txn_mark(txn->open);
+    txn->joining = NULL;
     return SQLITE_OK;
 }
 
@@ -484,10 +500,17 @@ mw_rc mx_txn_snapshot(mx_txn *txn, mw_snapshot **snapshot, mw_err *err)
     return take_snapshot(txn, snapshot, err);
 }
 
+/* Ready to read; the pioneer itself can only be read while it is there. */
+static int make_readable(mx_vtab *vtab, mx_txn **txn)
+{
+    int rc = make_ready(vtab, txn);
+    return rc == SQLITE_OK && vtab != (*txn)->pioneer ? undo_vanished(vtab, *txn) : rc;
+}
+
 int mx_txn_reader_begin(mx_vtab *vtab, mw_snapshot **snapshot)
 {
     mx_txn *txn = NULL;
-    int rc = make_ready(vtab, &txn);
+    int rc = make_readable(vtab, &txn);
     if (rc != SQLITE_OK) return rc;
     mw_err err;
     mx_err_clear(&err);
@@ -509,10 +532,11 @@ void mx_txn_reader_end(mx_txn *txn)
 
 int mx_txn_count(sqlite3 *db, const char *table, sqlite3_int64 *count, char **error)
 {
-    mx_vtab *vtab = mx_vtab_find(db, table, error);
-    if (!vtab) return SQLITE_ERROR;
+    mx_vtab *vtab = NULL;
     mx_txn *txn = NULL;
-    int rc = make_ready(vtab, &txn);
+    int rc = mx_vtab_find(db, table, &vtab, error);
+    if (rc != SQLITE_OK) return rc;
+    rc = make_readable(vtab, &txn);
     if (rc != SQLITE_OK) {
         sqlite3_free(*error);
         *error = vtab->base.zErrMsg;

@@ -9,6 +9,10 @@
 ** Each call is atomic: it takes a mark first and undoes to it, because SQLite opens no savepoint
 ** for a statement of one row.
 **
+** SQLite collects the ids of the rows that an UPDATE changes before it changes any, so a row may be
+** gone by the time that it is its turn (UPDATE ... FROM may name one several times, a function may
+** delete it). It is passed over then, as an ordinary table does it.
+**
 ** xColumn gives every value, changed or not, so that the new row arrives here whole: looking
 ** unchanged columns up again would cost a snapshot and a search per row. */
 #include "row.h"
@@ -23,9 +27,11 @@ typedef struct change {
     int mode;              /* SQLITE_REPLACE, SQLITE_IGNORE, ...          */
     uint64_t mark;         /* position before it                          */
     sqlite3_value **values; /* one per column                             */
+    sqlite3_value *key_value; /* where the new row's id stands; NULL: it is ours to choose */
     mx_key key;            /* the new row's                               */
-    bool allot;            /* the id is ours to choose                    */
 } change;
+
+static bool is_null(sqlite3_value *value) { return sqlite3_value_type(value) == SQLITE_NULL; }
 
 static const char *key_name(const mx_vtab *vtab)
 {
@@ -95,12 +101,11 @@ static int read_columns(const change *now)
     for (int i = 0; i < vtab->args->column_count; i++) {
         const mx_column *column = &vtab->args->columns[i];
         if (i == vtab->args->key) {
-            bool null = sqlite3_value_type(now->values[i]) == SQLITE_NULL;
-            if (null && !vtab->rowid) return refuse_null(now, i);
+            if (!vtab->rowid && is_null(now->key_value)) return refuse_null(now, i);
             continue;
         }
         sqlite3_value *from = now->values[i];
-        if (sqlite3_value_type(from) == SQLITE_NULL && column->default_value) {
+        if (is_null(from) && column->default_value) {
             from = column->default_value;
         }
         mw_value *to = &vtab->values[vtab->stored[i]];
@@ -111,14 +116,14 @@ static int read_columns(const change *now)
     return SQLITE_OK;
 }
 
-/* Fills the key from the value that holds it; *from NULL: the id is to be allotted. */
+/* Fills the key from the value that holds it. */
 static int read_key(change *now, sqlite3_value *from)
 {
     bool fits = false;
-    now->allot = from == NULL;
+    now->key_value = from;
     if (!from) return SQLITE_OK;
     /* NULL is reported as a NOT NULL constraint, in its place among the columns. */
-    if (!now->vtab->rowid && sqlite3_value_type(from) == SQLITE_NULL) return SQLITE_OK;
+    if (!now->vtab->rowid && is_null(from)) return SQLITE_OK;
     int rc = mx_key_of_value(now->vtab->key, from, &now->key, &fits);
     if (rc != SQLITE_OK) return rc;
     return fits ? SQLITE_OK : refuse_key_type(now);
@@ -131,6 +136,14 @@ static int encode_row(mx_vtab *vtab, mw_slice *row)
     if (vtab->row.failed) return SQLITE_NOMEM;
     *row = mw_buf_slice(&vtab->row);
     return SQLITE_OK;
+}
+
+/* The new row as it is to be stored. */
+static int read_row(change *now, sqlite3_value *key, mw_slice *row)
+{
+    int rc = read_key(now, key);
+    if (rc == SQLITE_OK) rc = read_columns(now);
+    return rc == SQLITE_OK ? encode_row(now->vtab, row) : rc;
 }
 
 /* ---- automatic ids -------------------------------------------------------------------------- */
@@ -208,25 +221,25 @@ static int delete_key(change *now, const mx_key *key)
 
 /* ---- the three statements ------------------------------------------------------------------- */
 
-/* Where the id of a new row stands: its column, else the rowid; NULL: nowhere, so allot one. */
+/* Where the id of a new row stands: its column, else the default or the rowid; NULL: nowhere, so
+** allot one. */
 static sqlite3_value *inserted_key(const change *now, sqlite3_value *rowid)
 {
     const mx_vtab *vtab = now->vtab;
     int key = vtab->args->key;
-    if (!vtab->rowid) return now->values[key];
-    if (key >= 0 && sqlite3_value_type(now->values[key]) != SQLITE_NULL) return now->values[key];
-    if (sqlite3_value_type(rowid) != SQLITE_NULL) return rowid;
-    return NULL;
+    sqlite3_value *given = key >= 0 ? now->values[key] : NULL;
+    if (given && !is_null(given)) return given;
+    if (vtab->rowid) return is_null(rowid) ? NULL : rowid;
+    sqlite3_value *by_default = vtab->args->columns[key].default_value;
+    return by_default ? by_default : given;
 }
 
 static int insert(change *now, sqlite3_value *rowid_value, sqlite3_int64 *rowid)
 {
     mx_vtab *vtab = now->vtab;
     mw_slice row;
-    int rc = read_key(now, inserted_key(now, rowid_value));
-    if (rc == SQLITE_OK) rc = read_columns(now);
-    if (rc == SQLITE_OK && now->allot) rc = allot_rowid(now);
-    if (rc == SQLITE_OK) rc = encode_row(vtab, &row);
+    int rc = read_row(now, inserted_key(now, rowid_value), &row);
+    if (rc == SQLITE_OK && !now->key_value) rc = allot_rowid(now);
     if (rc == SQLITE_OK) rc = put_row(now, row);
     if (rc != SQLITE_OK) return rc;
     /* What is written here becomes last_insert_rowid(), which a table without rowid leaves alone.
@@ -247,26 +260,53 @@ static sqlite3_value *updated_key(const change *now, const mx_key *old, sqlite3_
     return same ? rowid : column;
 }
 
+/* Of a row that is gone nothing is refused either. */
+static int pass_over(const change *now)
+{
+    sqlite3_free(now->vtab->base.zErrMsg);
+    now->vtab->base.zErrMsg = NULL;
+    return SQLITE_OK;
+}
+
+/* A row under the id that it had: one look-up tells whether it was there. */
+static int overwrite(change *now, mw_slice row)
+{
+    bool replaced = false;
+    mw_err err;
+    mx_err_clear(&err);
+    if (mw_txn_put(now->open, now->key.slice, row, &replaced, &err) != MW_OK ||
+        (!replaced && mw_txn_undo(now->open, now->mark, &err) != MW_OK)) {
+        return fail_engine(now, &err);
+    }
+    mx_txn_changed(now->vtab->txn);
+    return SQLITE_OK;
+}
+
+/* A row under another id. The new id first: where it is taken, nothing has to be put back. */
+static int move(change *now, const mx_key *old, mw_slice row)
+{
+    int rc = put_row(now, row);
+    return rc == SQLITE_OK ? delete_key(now, old) : rc;
+}
+
 static int update(change *now, sqlite3_value *old_value, sqlite3_value *rowid_value)
 {
     mx_vtab *vtab = now->vtab;
     mx_key old;
     bool fits = false;
-    mw_slice row;
+    bool lives = false;
+    mw_slice row = {NULL, 0};
+    mw_err err;
     int rc = mx_key_of_value(vtab->key, old_value, &old, &fits);
     if (rc != SQLITE_OK) return rc;
     if (!fits) return refuse_key_type(now);
-    rc = read_key(now, updated_key(now, &old, rowid_value));
-    if (rc == SQLITE_OK) rc = read_columns(now);
-    if (rc == SQLITE_OK) rc = encode_row(vtab, &row);
-    if (rc != SQLITE_OK) return rc;
-    if (mw_slice_equal(old.slice, now->key.slice)) {
-        now->mode = SQLITE_REPLACE;
-        return put_row(now, row);
-    }
-    /* The new id first: where it is taken, nothing has to be put back. */
-    rc = put_row(now, row);
-    return rc == SQLITE_OK ? delete_key(now, &old) : rc;
+    rc = read_row(now, updated_key(now, &old, rowid_value), &row);
+    bool stays = rc == SQLITE_OK && mw_slice_equal(old.slice, now->key.slice);
+    if (stays) return overwrite(now, row);
+    mx_err_clear(&err);
+    if (mw_txn_exists(now->open, old.slice, &lives, &err) != MW_OK) return fail_engine(now, &err);
+    if (!lives) return pass_over(now);
+    return rc == SQLITE_OK ? move(now, &old, row) : rc;
 }
 
 static int delete(change *now, sqlite3_value *old_value)
@@ -287,6 +327,6 @@ int mx_update(sqlite3_vtab *base, int argc, sqlite3_value **argv, sqlite3_int64 
     now.mark = mw_txn_mark(now.open);
     if (argc == 1) return delete(&now, argv[0]);
     now.values = argv + 2;
-    if (sqlite3_value_type(argv[0]) == SQLITE_NULL) return insert(&now, argv[1], rowid);
+    if (is_null(argv[0])) return insert(&now, argv[1], rowid);
     return update(&now, argv[0], argv[1]);
 }

@@ -23,20 +23,16 @@
 ** that was rolled back stays as well. */
 #include "vtab.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "connection.h"
 #include "cursor.h"
+#include "find.h"
+#include "place.h"
 #include "plan.h"
 #include "txn.h"
 #include "update.h"
-
-enum {
-    PLACE_NAME_BYTES = 16, /* random ones */
-    PATH_BYTES_MAX = 4096,
-};
 
 /* ---- nested SQL ----------------------------------------------------------------------------- */
 
@@ -79,147 +75,6 @@ static int read_shadow(const mx_vtab *vtab, const char *key, char **value)
                value);
 }
 
-static int write_shadow(const mx_vtab *vtab, const char *key, const char *value, char **error)
-{
-    return run(vtab->connection->db,
-               sqlite3_mprintf("INSERT INTO \"%w\".\"%w_store\" VALUES(%Q, %Q)", vtab->schema,
-                               vtab->name, key, value),
-               error);
-}
-
-static int make_shadow(const mx_vtab *vtab, char **error)
-{
-    return run(
-        vtab->connection->db,
-        sqlite3_mprintf("CREATE TABLE \"%w\".\"%w_store\"(key TEXT PRIMARY KEY NOT NULL, value)"
-                        " WITHOUT ROWID",
-                        vtab->schema, vtab->name),
-        error);
-}
-
-/* ---- store ids as text ---------------------------------------------------------------------- */
-
-static void put_hex(char *to, const uint8_t *bytes, size_t count)
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < count; i++) {
-        to[2 * i] = digits[bytes[i] >> 4];
-        to[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    to[2 * count] = 0;
-}
-
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return -1;
-}
-
-/* Exactly count bytes in lower-case hexadecimal digits. */
-static bool get_hex(const char *text, uint8_t *bytes, size_t count)
-{
-    if (!text || strlen(text) != 2 * count) return false;
-    for (size_t i = 0; i < count; i++) {
-        int high = digit_of(text[2 * i]);
-        int low = digit_of(text[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        bytes[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
-}
-
-/* ---- places --------------------------------------------------------------------------------- */
-
-/* The file of the table's schema, "" when it has none. */
-static const char *schema_file(const mx_vtab *vtab)
-{
-    const char *file = sqlite3_db_filename(vtab->connection->db, vtab->schema);
-    return file ? file : "";
-}
-
-/* The file whose folder relative paths start from: for a table in temp that of the main database,
-** so that temp.t and main.t with the same path mean the same store. */
-static const char *base_file(const mx_vtab *vtab)
-{
-    if (sqlite3_stricmp(vtab->schema, "temp") != 0) return schema_file(vtab);
-    const char *file = sqlite3_db_filename(vtab->connection->db, "main");
-    return file ? file : "";
-}
-
-static int no_memory(char **error)
-{
-    return mx_err_put(error, SQLITE_NOMEM, "%s", mw_rc_text(MW_NOMEM));
-}
-
-/* The path option as an absolute path, as far as that can be told without the shadow table. */
-static int resolve_path(const mx_vtab *vtab, char **path, char **error)
-{
-    const char *given = vtab->args->path;
-    const char *file = base_file(vtab);
-    const char *slash = strrchr(file, '/');
-    if (given[0] == '/') {
-        *path = sqlite3_mprintf("%s", given);
-    } else if (slash) {
-        *path = sqlite3_mprintf("%.*s/%s", (int)(slash - file), file, given);
-    } else {
-        char folder[PATH_BYTES_MAX];
-        if (!getcwd(folder, sizeof folder)) {
-            return mx_err_put(error, SQLITE_CANTOPEN, "the working directory is not known, which "
-                              "path='%s' starts from: give an absolute path", given);
-        }
-        *path = sqlite3_mprintf("%s/%s", folder, given);
-    }
-    return *path ? SQLITE_OK : no_memory(error);
-}
-
-static int random_name(char name[2 * PLACE_NAME_BYTES + 1], char **error)
-{
-    uint8_t bytes[PLACE_NAME_BYTES];
-    const mw_env *env = mw_env_posix();
-    if (env->random(env->ctx, bytes, sizeof bytes) != 0) {
-        return mx_err_put(error, SQLITE_IOERR, "the machine gives no random numbers");
-    }
-    put_hex(name, bytes, sizeof bytes);
-    return SQLITE_OK;
-}
-
-static int default_path(const mx_vtab *vtab, const char *name, char **path, char **error)
-{
-    *path = sqlite3_mprintf("%s-memwal/%s", schema_file(vtab), name);
-    return *path ? SQLITE_OK : no_memory(error);
-}
-
-static int ephemeral_path(const char *name, char **path, char **error)
-{
-    const char *folder = getenv("TMPDIR");
-    if (!folder || folder[0] != '/') folder = "/tmp";
-    *path = sqlite3_mprintf("%s/memwal-%s", folder, name);
-    return *path ? SQLITE_OK : no_memory(error);
-}
-
-/* The folder that holds the stores of one database file. */
-static int make_default_folder(const mx_vtab *vtab, char **error)
-{
-    const mw_env *env = mw_env_posix();
-    char *path = sqlite3_mprintf("%s-memwal", schema_file(vtab));
-    if (!path) return no_memory(error);
-    mw_err err;
-    mx_err_clear(&err);
-    int dir = -1;
-    int sys = env->dir_open(env->ctx, path, true, &dir);
-    if (sys == 0) sys = env->dir_close(env->ctx, dir);
-    if (sys != 0) (void)mw_fail_sys(&err, sys, "making", path);
-    sqlite3_free(path);
-    return sys == 0 ? SQLITE_OK : mx_err_give(error, &err);
-}
-
-static const char *place_of(const mx_vtab *vtab)
-{
-    if (vtab->args->path) return "path";
-    return vtab->ephemeral ? "ephemeral" : "default";
-}
-
 /* ---- the object ----------------------------------------------------------------------------- */
 
 static void free_vtab(mx_vtab *vtab)
@@ -228,6 +83,7 @@ static void free_vtab(mx_vtab *vtab)
     mx_vtab **at = &vtab->connection->vtabs;
     while (*at && *at != vtab) at = &(*at)->next;
     if (*at) *at = vtab->next;
+    mx_find_forget(vtab->connection);
     mx_txn_release(vtab->txn);
     mx_args_free(vtab->args);
     mw_buf_free(&vtab->row);
@@ -267,7 +123,7 @@ static int new_vtab(mx_connection *connection, const char *const *argv, mx_args 
     mw_buf_init(&vtab->row, mw_env_posix());
     *to = vtab;
     if (!vtab->schema || !vtab->name) return SQLITE_NOMEM;
-    vtab->in_file = schema_file(vtab)[0] != 0;
+    vtab->in_file = mx_place_file(vtab)[0] != 0;
     vtab->ephemeral = !vtab->in_file && !args->path;
     vtab->binary_order = is_utf8(connection->db);
     return SQLITE_OK;
@@ -296,6 +152,11 @@ static int adopt_declaration(mx_vtab *vtab, const char *declaration, char **erro
     mx_args *columns = NULL;
     int rc = mx_args_parse_declaration(vtab->connection->db, declaration, &columns, error);
     if (rc != SQLITE_OK) return rc;
+    if (columns->attach) {
+        mx_args_free(columns);
+        return mx_err_put(error, SQLITE_CORRUPT_VTAB, "the declaration of %s has no columns: %s",
+                          vtab->name, declaration);
+    }
     char *path = columns->path;
     columns->path = vtab->args->path;
     vtab->args->path = path;
@@ -309,8 +170,7 @@ static int adopt_declaration(mx_vtab *vtab, const char *declaration, char **erro
 static int declare(mx_vtab *vtab, char **error)
 {
     sqlite3 *db = vtab->connection->db;
-    char *sql = vtab->broken ? sqlite3_mprintf("CREATE TABLE x(memwal_unreadable)")
-                             : mx_args_declare(vtab->args);
+    char *sql = mx_args_declare(vtab->args);
     if (!sql) return SQLITE_NOMEM;
     int rc = sqlite3_declare_vtab(db, sql);
     sqlite3_free(sql);
@@ -337,10 +197,16 @@ static int create_store(mx_vtab *vtab, char **error)
     };
     mw_err err;
     mx_err_clear(&err);
-    mw_rc rc = mw_db_create(mw_env_posix(), vtab->path, &schema, &vtab->store, &err);
+    bool made = false;
+    int rc = mx_place_make_folder(vtab, vtab->path, &made, error);
+    if (rc == SQLITE_OK &&
+        mw_db_create(mw_env_posix(), vtab->path, &schema, &vtab->store, &err) != MW_OK) {
+        rc = mx_err_give(error, &err);
+    }
+    if (rc != SQLITE_OK && made) (void)rmdir(vtab->path);
     sqlite3_free(ids);
-    vtab->identified = rc == MW_OK;
-    return rc == MW_OK ? SQLITE_OK : mx_err_give(error, &err);
+    vtab->identified = rc == SQLITE_OK;
+    return rc;
 }
 
 /* Joins the store that stands at the path. *found is false when there is none and one may be made.
@@ -374,32 +240,28 @@ static int attach_store(mx_vtab *vtab, bool *found, char **error)
     return rc;
 }
 
-/* The store's path for a new table, and its folder's name in the default place. */
-static int choose_place(mx_vtab *vtab, char *name, char **error)
+static void add_entry(sqlite3_str *sql, const char *key, const char *value)
 {
-    if (vtab->args->path) return resolve_path(vtab, &vtab->path, error);
-    int rc = random_name(name, error);
-    if (rc != SQLITE_OK) return rc;
-    if (vtab->ephemeral) return ephemeral_path(name, &vtab->path, error);
-    rc = make_default_folder(vtab, error);
-    return rc == SQLITE_OK ? default_path(vtab, name, &vtab->path, error) : rc;
+    sqlite3_str_appendf(sql, " UNION ALL SELECT %Q, %Q", key, value);
 }
 
-static int fill_shadow(mx_vtab *vtab, const char *name, char **error)
+/* One statement that makes a table of what it selects: rows that are inserted would be counted by
+** total_changes(), which an ordinary CREATE leaves alone. */
+static int make_shadow(mx_vtab *vtab, const char *name, char **error)
 {
     char hex[2 * sizeof vtab->store.bytes + 1];
-    put_hex(hex, vtab->store.bytes, sizeof vtab->store.bytes);
-    bool free_path = vtab->args->path && base_file(vtab)[0] == 0;
-    if (sqlite3_stricmp(vtab->schema, "temp") == 0) free_path = vtab->args->path != NULL;
-    int rc = make_shadow(vtab, error);
-    if (rc == SQLITE_OK) rc = random_name(vtab->mark, error);
-    if (rc == SQLITE_OK) rc = write_shadow(vtab, "table", vtab->mark, error);
-    if (rc == SQLITE_OK) rc = write_shadow(vtab, "store", hex, error);
-    if (rc == SQLITE_OK) rc = write_shadow(vtab, "place", place_of(vtab), error);
-    if (rc == SQLITE_OK) rc = write_shadow(vtab, "declaration", vtab->args->declaration, error);
-    if (rc == SQLITE_OK && free_path) rc = write_shadow(vtab, "name", vtab->path, error);
-    if (rc == SQLITE_OK && !vtab->args->path) rc = write_shadow(vtab, "name", name, error);
-    return rc;
+    mx_place_put_hex(hex, vtab->store.bytes, sizeof vtab->store.bytes);
+    int rc = mx_place_random_name(vtab->mark, error);
+    if (rc != SQLITE_OK) return rc;
+    sqlite3_str *sql = sqlite3_str_new(NULL);
+    sqlite3_str_appendf(sql, "CREATE TABLE \"%w\".\"%w_store\" AS", vtab->schema, vtab->name);
+    sqlite3_str_appendf(sql, " SELECT 'table' AS key, %Q AS value", vtab->mark);
+    add_entry(sql, "store", hex);
+    add_entry(sql, "place", mx_place_word(vtab));
+    add_entry(sql, "declaration", vtab->args->declaration);
+    if (mx_place_is_absolute(vtab)) add_entry(sql, "name", vtab->path);
+    if (!vtab->args->path) add_entry(sql, "name", name);
+    return run(vtab->connection->db, sqlite3_str_finish(sql), error);
 }
 
 /* Gives a failed CREATE's store back to nobody. */
@@ -413,15 +275,15 @@ static void remove_store(const mx_vtab *vtab)
 
 static int make_table(mx_vtab *vtab, char **error)
 {
-    char name[2 * PLACE_NAME_BYTES + 1] = "";
+    char name[MX_NAME_BYTES];
     bool found = false;
-    int rc = choose_place(vtab, name, error);
+    int rc = mx_place_choose(vtab, name, error);
     if (rc == SQLITE_OK && vtab->args->path) rc = attach_store(vtab, &found, error);
     if (rc == SQLITE_OK) rc = set_columns(vtab);
     if (rc == SQLITE_OK) rc = declare(vtab, error);
     if (rc == SQLITE_OK && !found) rc = create_store(vtab, error);
     if (rc != SQLITE_OK) return rc;
-    rc = fill_shadow(vtab, name, error);
+    rc = make_shadow(vtab, name, error);
     /* An ephemeral store is opened at once: nobody else would ever remove it. */
     if (rc == SQLITE_OK && vtab->ephemeral) rc = mx_txn_acquire(vtab, &vtab->txn, error);
     if (rc != SQLITE_OK && !found) remove_store(vtab);
@@ -430,45 +292,38 @@ static int make_table(mx_vtab *vtab, char **error)
 
 /* ---- connecting ----------------------------------------------------------------------------- */
 
-/* The columns of an attached table; what is wrong goes into broken, for DROP TABLE must work. */
-static int read_declaration(mx_vtab *vtab)
+/* The columns of an attached table. */
+static int read_declaration(mx_vtab *vtab, char **error)
 {
     char *declaration = NULL;
-    char *words = NULL;
     int rc = read_shadow(vtab, "declaration", &declaration);
-    if (rc == SQLITE_NOMEM) return rc;
-    if (rc == SQLITE_OK && declaration) {
-        rc = adopt_declaration(vtab, declaration, &words);
+    if (rc != SQLITE_OK && rc != SQLITE_ERROR) {
+        return mx_err_put(error, rc, "%s", sqlite3_errmsg(vtab->connection->db));
+    }
+    if (declaration) {
+        rc = adopt_declaration(vtab, declaration, error);
     } else {
-        words = sqlite3_mprintf("memwal: the shadow table %s_store does not tell the columns of %s",
-                                vtab->name, vtab->name);
-        rc = words ? SQLITE_ERROR : SQLITE_NOMEM;
+        rc = mx_err_put(error, SQLITE_CORRUPT_VTAB,
+                        "the shadow table %s_store does not tell the columns of %s", vtab->name,
+                        vtab->name);
     }
     sqlite3_free(declaration);
-    if (rc == SQLITE_OK || rc == SQLITE_NOMEM) {
-        sqlite3_free(words);
-        return rc;
-    }
-    vtab->broken = words;
-    return words ? SQLITE_OK : SQLITE_NOMEM;
+    return rc;
 }
 
 static int connect_table(mx_vtab *vtab, char **error)
 {
-    int rc = vtab->args->attach ? read_declaration(vtab) : SQLITE_OK;
+    int rc = vtab->args->attach ? read_declaration(vtab, error) : SQLITE_OK;
     if (rc == SQLITE_OK) rc = set_columns(vtab);
     return rc == SQLITE_OK ? declare(vtab, error) : rc;
 }
 
-/* Parses, builds the object, and lets make do what tells create from connect. */
-static int build(mx_connection *connection, int argc, const char *const *argv,
-                 int (*make)(mx_vtab *, char **), sqlite3_vtab **to, char **error)
+/* Builds the object from args, which it takes, and lets make do what tells create from connect. */
+static int build(mx_connection *connection, const char *const *argv, mx_args *args,
+                 int (*make)(mx_vtab *, char **), mx_vtab **to, char **error)
 {
-    mx_args *args = NULL;
     mx_vtab *vtab = NULL;
-    int rc = mx_connection_check(connection, error);
-    if (rc == SQLITE_OK) rc = mx_args_parse(connection->db, argc, argv, &args, error);
-    if (rc == SQLITE_OK) rc = new_vtab(connection, argv, args, &vtab);
+    int rc = new_vtab(connection, argv, args, &vtab);
     if (rc == SQLITE_OK) rc = make(vtab, error);
     if (rc != SQLITE_OK) {
         free_vtab(vtab);
@@ -476,24 +331,68 @@ static int build(mx_connection *connection, int argc, const char *const *argv,
     }
     vtab->next = connection->vtabs;
     connection->vtabs = vtab;
-    *to = &vtab->base;
+    *to = vtab;
     return SQLITE_OK;
 }
 
 static int create(sqlite3 *db, void *connection, int argc, const char *const *argv,
                   sqlite3_vtab **to, char **error)
 {
-    (void)db;
-    int rc = build(connection, argc, argv, make_table, to, error);
-    if (rc == SQLITE_OK) ((mx_vtab *)*to)->created = true;
+    mx_args *args = NULL;
+    mx_vtab *vtab = NULL;
+    int rc = mx_connection_check(connection, error);
+    if (rc == SQLITE_OK) rc = mx_args_parse(db, argc, argv, &args, error);
+    if (rc == SQLITE_OK) rc = build(connection, argv, args, make_table, &vtab, error);
+    if (rc != SQLITE_OK) return rc;
+    vtab->created = true;
+    *to = &vtab->base;
+    return SQLITE_OK;
+}
+
+/* Is the declaration itself at fault, and not this attempt to read it? */
+static bool is_lasting(int rc)
+{
+    int code = rc & 0xff;
+    return code == SQLITE_ERROR || code == SQLITE_CORRUPT || code == SQLITE_TOOBIG;
+}
+
+/* A table that cannot be what it says is there all the same, with one column, and the words for
+** whoever uses it: else it could not be dropped, and nothing that looks at the whole schema would
+** work. Takes words. */
+static int connect_broken(mx_connection *connection, const char *const *argv, char *words,
+                          mx_vtab **to, char **error)
+{
+    mx_args *args = NULL;
+    int rc = words ? SQLITE_OK : SQLITE_NOMEM;
+    if (rc == SQLITE_OK) {
+        rc = mx_args_parse_declaration(connection->db, "memwal_unreadable", &args, error);
+    }
+    if (rc == SQLITE_OK) rc = build(connection, argv, args, connect_table, to, error);
+    if (rc == SQLITE_OK) {
+        (*to)->broken = words;
+    } else {
+        sqlite3_free(words);
+    }
     return rc;
 }
 
 static int connect(sqlite3 *db, void *connection, int argc, const char *const *argv,
                    sqlite3_vtab **to, char **error)
 {
-    (void)db;
-    return build(connection, argc, argv, connect_table, to, error);
+    mx_args *args = NULL;
+    mx_vtab *vtab = NULL;
+    char *words = NULL;
+    int rc = mx_connection_check(connection, error);
+    if (rc != SQLITE_OK) return rc;
+    rc = mx_args_parse(db, argc, argv, &args, &words);
+    if (rc == SQLITE_OK) rc = build(connection, argv, args, connect_table, &vtab, &words);
+    if (is_lasting(rc)) {
+        rc = connect_broken(connection, argv, words, &vtab, error);
+    } else if (rc != SQLITE_OK) {
+        *error = words;
+    }
+    if (rc == SQLITE_OK) *to = &vtab->base;
+    return rc;
 }
 
 static int disconnect(sqlite3_vtab *base)
@@ -539,21 +438,12 @@ static int missing_shadow(const mx_vtab *vtab, const char *key, char **error)
 static int find_place(mx_vtab *vtab, char **error)
 {
     char *name = NULL;
-    uint8_t bytes[PLACE_NAME_BYTES];
+    bool known = false;
     int rc = read_shadow(vtab, "name", &name);
     if (rc == SQLITE_NOMEM) return rc;
-    if (vtab->args->path && name && name[0] == '/') {
-        vtab->path = name;
-        return SQLITE_OK;
-    }
-    if (vtab->args->path) {
-        sqlite3_free(name);
-        return resolve_path(vtab, &vtab->path, error);
-    }
-    rc = get_hex(name, bytes, sizeof bytes) ? default_path(vtab, name, &vtab->path, error)
-                                            : missing_shadow(vtab, "name", error);
+    rc = mx_place_find(vtab, name, &known, error);
     sqlite3_free(name);
-    return rc;
+    return rc == SQLITE_OK && !known ? missing_shadow(vtab, "name", error) : rc;
 }
 
 static int identify(mx_vtab *vtab, char **error)
@@ -562,7 +452,7 @@ static int identify(mx_vtab *vtab, char **error)
     char *hex = NULL;
     int rc = read_shadow(vtab, "store", &hex);
     if (rc == SQLITE_NOMEM) return rc;
-    bool known = get_hex(hex, vtab->store.bytes, sizeof vtab->store.bytes);
+    bool known = mx_place_get_hex(hex, vtab->store.bytes, sizeof vtab->store.bytes);
     sqlite3_free(hex);
     if (!known) return missing_shadow(vtab, "store", error);
     rc = vtab->ephemeral ? SQLITE_OK : find_place(vtab, error);
@@ -617,29 +507,41 @@ int mx_vtab_use(mx_vtab *vtab, mx_txn **txn, char **error)
 
 /* ---- is it still there? ---------------------------------------------------------------------- */
 
-static bool has_mark(const mx_vtab *vtab, const char *shadow)
+/* Does this table hold the mark? Where it cannot be told, it may; but a table without such columns
+** is somebody else's. */
+static bool may_have_mark(const mx_vtab *vtab, const char *shadow)
 {
     char *found = NULL;
     int rc = ask(vtab->connection->db,
                  sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" WHERE key='table' AND value=%Q",
                                  vtab->schema, shadow, vtab->mark),
                  &found);
-    bool yes = rc == SQLITE_OK && found;
+    bool no = rc == SQLITE_ERROR || (rc == SQLITE_OK && !found);
     sqlite3_free(found);
-    return yes;
+    return !no;
+}
+
+/* The comparison is done here: an application may have put a LIKE of its own in SQLite's place. */
+static bool is_shadow_table(const char *name)
+{
+    static const char suffix[] = "_store";
+    size_t size = strlen(name);
+    size_t tail = strlen(suffix);
+    return size > tail && sqlite3_stricmp(name + size - tail, suffix) == 0;
 }
 
 bool mx_vtab_is_listed(const mx_vtab *vtab)
 {
     sqlite3_stmt *statement = NULL;
-    char *sql = sqlite3_mprintf("SELECT name FROM \"%w\".sqlite_master WHERE type='table' AND "
-                                "name LIKE '%%\\_store' ESCAPE '\\'", vtab->schema);
+    char *sql = sqlite3_mprintf("SELECT name FROM \"%w\".sqlite_master WHERE type='table'",
+                                vtab->schema);
     bool listed = false;
     int rc =
         sql ? sqlite3_prepare_v2(vtab->connection->db, sql, -1, &statement, NULL) : SQLITE_NOMEM;
     sqlite3_free(sql);
     while (rc == SQLITE_OK && !listed && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
-        listed = has_mark(vtab, (const char *)sqlite3_column_text(statement, 0));
+        const char *name = (const char *)sqlite3_column_text(statement, 0);
+        listed = !name || (is_shadow_table(name) && may_have_mark(vtab, name));
         rc = SQLITE_OK;
     }
     sqlite3_finalize(statement);

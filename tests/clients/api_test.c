@@ -659,6 +659,15 @@ static void every_allocation_may_fail(void **state)
                       "UPDATE OR REPLACE t SET id = 1 WHERE id = 2; DELETE FROM t WHERE id = 1; "
                       "INSERT OR REPLACE INTO t VALUES (1, 'a'), (2, 'b')");
     assert_int_equal(number(db, "SELECT group_concat(id, '') FROM t"), 1234);
+    must(db, "CREATE VIRTUAL TABLE k USING memwal(id TEXT PRIMARY KEY DEFAULT 'd', v);"
+             "INSERT INTO k VALUES ('a', 1), ('b', 2), ('01', 3)");
+    run_out_of_memory(db, 1, "SELECT v FROM k WHERE id IN ('a', 'b', 'z') ORDER BY id DESC");
+    run_out_of_memory(db, 1, "SELECT v FROM k WHERE id IN (SELECT id FROM t)");
+    run_out_of_memory(db, 1, "SELECT v FROM k WHERE id = CAST(1 AS INTEGER)");
+    run_out_of_memory(db, 1, "INSERT OR REPLACE INTO k(v) VALUES (1); DELETE FROM k WHERE id = 'd'");
+    assert_int_equal(number(db, "SELECT count(*) FROM k WHERE id = CAST(1 AS INTEGER)"), 1);
+    run_out_of_memory(db, 1, "BEGIN; CREATE TABLE a(x); SELECT memwal_count('t'); ROLLBACK;"
+                             "SELECT memwal_count('main.k')");
     run_out_of_memory(db, 29, "BEGIN; CREATE VIRTUAL TABLE u USING memwal(id TEXT PRIMARY KEY, v);"
                           "INSERT INTO u VALUES ('x', 1); ALTER TABLE u RENAME TO w; ROLLBACK");
     assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema WHERE name > 't_'"), 1);

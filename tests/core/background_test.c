@@ -1,5 +1,5 @@
-/* background_test.c: what the thread does unasked: flush, merge, sync what durability normal left; what it
-** does when that fails; that it never holds up an end. */
+/* background_test.c: what the thread does unasked: flush, merge, sync what durability normal left;
+** what it does when that fails; that it never holds up an end. */
 #include "background.h"
 
 #include "commit.h"
@@ -36,11 +36,12 @@ static uint64_t milliseconds(void)
 static int64_t put_until_frozen(mw_db *db, int64_t id)
 {
     int64_t before = engine_figure(db, "flushes") + engine_figure(db, "memtables");
-    while (engine_figure(db, "flushes") + engine_figure(db, "memtables") == before) engine_put(db, id++, "x");
+    while (engine_figure(db, "flushes") + engine_figure(db, "memtables") == before)
+        engine_put(db, id++, "x");
     return id;
 }
 
-/* ---- unasked --------------------------------------------------------------------------------------- */
+/* ---- unasked --------------------------------------------------------------------------------- */
 
 static void frozen_memtables_are_flushed_and_merged(void **state)
 {
@@ -108,9 +109,10 @@ static void a_merge_that_was_in_the_way_of_a_transaction_comes_later(void **stat
     engine_end(world);
 }
 
-/* ---- durability normal -------------------------------------------------------------------------------- */
+/* ---- durability normal ----------------------------------------------------------------------- */
 
-/* "Synced within 100 ms": by the thread, with background work on or off. After that no power cut takes it. */
+/* C03: "synced within 100 ms": by the thread, with background work on or off. After that no power
+** cut takes it. */
 static void normal_commits_are_synced_soon(void **state)
 {
     (void)state;
@@ -156,14 +158,16 @@ static void a_stream_of_normal_commits_is_synced_in_between(void **state)
     int64_t syncs = engine_figure(db, "wal_syncs");
     uint64_t end = milliseconds() + 1500;
     int64_t id = 1;
-    while (milliseconds() < end && engine_figure(db, "wal_syncs") < syncs + 3) engine_put(db, id++, "x");
+    while (milliseconds() < end && engine_figure(db, "wal_syncs") < syncs + 3)
+        engine_put(db, id++, "x");
     assert_in_range(engine_figure(db, "wal_syncs"), syncs + 3, syncs + 20);
     assert_int_equal(engine_count(db), id);
     engine_close(db);
     engine_end(world);
 }
 
-/* I10: the sync in the background fails: nothing more is acknowledged, and closing says why (L03). */
+/* I10: the sync in the background fails: nothing more is acknowledged, and closing says why
+** (L03). */
 static void a_failed_sync_in_the_background_stops_the_writer(void **state)
 {
     (void)state;
@@ -184,7 +188,7 @@ static void a_failed_sync_in_the_background_stops_the_writer(void **state)
     engine_end(world);
 }
 
-/* ---- failures -------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 /* A flush fails some times: shown, tried again with growing pauses, made up for, forgotten. */
 static void a_failed_flush_is_shown_and_tried_again(void **state)
@@ -207,8 +211,8 @@ static void a_failed_flush_is_shown_and_tried_again(void **state)
     engine_end(world);
 }
 
-/* L03: the generation cannot be written until the end: closing gives that first error, everything is
-** released, and a reopen shows exactly what the log holds. */
+/* L03: the generation cannot be written until the end: closing gives that first error, everything
+** is released, and a reopen shows exactly what the log holds. */
 static void close_reports_what_the_thread_could_not_do(void **state)
 {
     (void)state;
@@ -267,10 +271,10 @@ static void without_a_thread_normal_commits_sync_themselves(void **state)
     engine_end(world);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------ */
+/* ---- the end --------------------------------------------------------------------------------- */
 
-/* C69: closed while a merge of many slices is at work: within a second it is given up, nothing is left over,
-** no row is missing. */
+/* C69: closed while a merge of many slices is at work: within a second it is given up, nothing is
+** left over, no row is missing. */
 static void closing_gives_a_merge_up(void **state)
 {
     (void)state;

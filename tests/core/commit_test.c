@@ -1,5 +1,6 @@
-/* commit_test.c: nobody is told "yes" but by the sync of his own entry: the turn, the queue, groups,
-** failures, barriers, closing. Schedules are made with sim_hold; the machine counts its syncs. */
+/* commit_test.c: nobody is told "yes" but by the sync of his own entry: the turn, the queue,
+** groups, failures, barriers, closing. Schedules are made with sim_hold; the machine counts its
+** syncs. */
 #include "commit.h"
 
 #include "engine.h"
@@ -18,7 +19,8 @@ enum { SOON_MS = 40 };
 
 static engine_call put_call(mw_db *db, int64_t id, const char *words)
 {
-    engine_call call = {.run = engine_run_put, .db = db, .id = id, .words = words, .kind = MW_TXN_LIGHT};
+    engine_call call = {
+        .run = engine_run_put, .db = db, .id = id, .words = words, .kind = MW_TXN_LIGHT};
     return call;
 }
 
@@ -53,7 +55,8 @@ static int waiting(mw_store *store)
     return count;
 }
 
-/* Starts it and waits until it stands in the line: it is the last, and there are `least` at least. */
+/* Starts it and waits until it stands in the line: it is the last, and there are `least` at
+** least. */
 static void start_visit(visitor *self, int least)
 {
     struct mw_waiter *before = self->store->turn_last;
@@ -78,7 +81,10 @@ static void the_turn_goes_to_whoever_came_first(void **state)
     visitor visitors[8];
     assert_int_equal(mw_turn_take(store, 0, NULL), MW_OK);
     for (int i = 0; i < 8; i++) {
-        visitors[i] = (visitor){.store = store, .wait_ms = ENGINE_WAIT_MS, .number = i, .order = order,
+        visitors[i] = (visitor){.store = store,
+                                .wait_ms = ENGINE_WAIT_MS,
+                                .number = i,
+                                .order = order,
                                 .count = &count};
         start_visit(&visitors[i], i ? 2 : 1);
     }
@@ -108,8 +114,11 @@ static void waiting_for_the_turn_ends_at_the_deadline(void **state)
     assert_non_null(strstr(err.text, "another transaction is writing to store"));
     for (int i = 0; i < 4; i++) {
         bool impatient = i == 1 || i == 3; /* one in the middle, the last one */
-        visitors[i] = (visitor){.store = store, .wait_ms = impatient ? 300 : ENGINE_WAIT_MS, .number = i,
-                                .order = order, .count = &count};
+        visitors[i] = (visitor){.store = store,
+                                .wait_ms = impatient ? 300 : ENGINE_WAIT_MS,
+                                .number = i,
+                                .order = order,
+                                .count = &count};
         start_visit(&visitors[i], 1);
     }
     pthread_join(visitors[1].thread, NULL);
@@ -149,9 +158,10 @@ static void a_failed_log_wakes_who_waits_for_the_turn(void **state)
     engine_end(world);
 }
 
-/* ---- the seed fault: nothing but the own sync acknowledges ------------------------------------- */
+/* ---- the seed fault: nothing but the own sync acknowledges ----------------------------------- */
 
-/* A store whose generation 1 is flushed: what a watermark of it says must mean nothing for generation 2. */
+/* A store whose generation 1 is flushed: what a watermark of it says must mean nothing for
+** generation 2. */
 static mw_db *open_with_flushed_generation(sim *world)
 {
     mw_db *db = engine_open(world, NULL);
@@ -162,8 +172,8 @@ static mw_db *open_with_flushed_generation(sim *world)
     return db;
 }
 
-/* I1, I3, L02, L06: held before the write, and again before the sync, the commit is pending, invisible and
-** not counted; it ends with its own sync. */
+/* I1, I3, L02, L06: held before the write, and again before the sync, the commit is pending,
+** invisible and not counted; it ends with its own sync. */
 static void commit_is_pending_until_its_own_sync(void **state)
 {
     (void)state;
@@ -213,8 +223,8 @@ static void a_kill_before_the_write_leaves_no_row(void **state)
     engine_end(world);
 }
 
-/* I1, I10: with its own write or sync failing the successor of a flushed generation fails, typed, and so
-** does everything after it. Reads go on. */
+/* I1, I10: with its own write or sync failing the successor of a flushed generation fails, typed,
+** and so does everything after it. Reads go on. */
 static void expect_persistence(sim_op op, int sys)
 {
     sim *world = engine_world();
@@ -291,7 +301,7 @@ static void commit_fails_when_a_peer_took_over_meanwhile(void **state)
     engine_end(world);
 }
 
-/* ---- groups ------------------------------------------------------------------------------------ */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 enum { GROUP = 8 };
 
@@ -341,8 +351,9 @@ static void eight_commits_share_one_write_and_one_sync(void **state)
     end_crowd(&all, MW_OK);
 }
 
-/* C01: the sync of their group fails: all eight are told, not only the one who led, and no row shows. After
-** a power cut at that moment the leader's row, which had its sync, is there in every state. */
+/* C01: the sync of their group fails: all eight are told, not only the one who led, and no row
+** shows. After a power cut at that moment the leader's row, which had its sync, is there in every
+** state. */
 static void eight_commits_of_a_group_all_fail_with_its_sync(void **state)
 {
     (void)state;
@@ -368,7 +379,8 @@ static void eight_commits_of_a_group_all_fail_with_its_sync(void **state)
     end_crowd(&all, MW_PERSISTENCE);
 }
 
-/* The write of the group ahead fails: what is queued behind it was never written and fails as well. */
+/* The write of the group ahead fails: what is queued behind it was never written and fails as
+** well. */
 static void what_is_queued_behind_a_failed_group_fails_with_it(void **state)
 {
     (void)state;
@@ -401,8 +413,8 @@ static void a_takeover_ends_every_waiting_commit(void **state)
     end_crowd(&all, MW_FENCED);
 }
 
-/* L07, I14: closing lets the group in flight end by its own result; who is queued behind it gets MW_CLOSED
-** and gets out before the store is gone. Nothing of theirs is in the log. */
+/* L07, I14: closing lets the group in flight end by its own result; who is queued behind it gets
+** MW_CLOSED and gets out before the store is gone. Nothing of theirs is in the log. */
 static void closing_while_queued_fails_with_closed(void **state)
 {
     (void)state;
@@ -421,8 +433,8 @@ static void closing_while_queued_fails_with_closed(void **state)
     engine_end(all.world);
 }
 
-/* L03: the write that is in flight when the store is closed fails: close says so, and does not call the
-** end clean. */
+/* L03: the write that is in flight when the store is closed fails: close says so, and does not call
+** the end clean. */
 static void closing_reports_the_failure_of_the_write_in_flight(void **state)
 {
     (void)state;
@@ -540,11 +552,12 @@ static void a_group_stays_below_its_size_limit(void **state)
     engine_end(world);
 }
 
-/* ---- failures over time ------------------------------------------------------------------------- */
+/* ---- failures over time ---------------------------------------------------------------------- */
 
-/* C09, I10: the sync fails once, later ones would work. Nothing is acknowledged after it. After a power
-** cut, in every state that the disk may be in, the first row is there, and of the others nothing that was
-** refused later than a, whichever way a failed sync treats what it should have written. */
+/* C09, I10: the sync fails once, later ones would work. Nothing is acknowledged after it. After a
+** power cut, in every state that the disk may be in, the first row is there, and of the others
+** nothing that was refused later than a, whichever way a failed sync treats what it should have
+** written. */
 static void nothing_is_acknowledged_after_a_failed_sync(void **state)
 {
     (void)state;
@@ -577,29 +590,49 @@ static void nothing_is_acknowledged_after_a_failed_sync(void **state)
     }
 }
 
-/* L05: the write arrived, the answer was an error. The writer stops itself; reopened by the next process the
-** row is there exactly once, and a retry is an update of it. */
+static atomic_bool answer_wrongly;
+
+/* The write arrives, the answer says that it did not. */
+static int write_and_deny(void *ctx, int file, const void *from, size_t bytes, uint64_t offset,
+                          size_t *put)
+{
+    int sys = sim_env(ctx)->file_write(ctx, file, from, bytes, offset, put);
+    return atomic_load(&answer_wrongly) ? EIO : sys;
+}
+
+/* L05: the write arrived, the answer was an error. The writer stops itself; reopened by the next
+** process the row is there exactly once, and a retry is an update of it. */
 static void an_entry_of_unknown_outcome_is_there_once_or_never(void **state)
 {
     (void)state;
-    sim *world = engine_world();
-    mw_db *db = engine_open(world, NULL);
-    engine_put(db, 1, "a");
-    sim_fail_named(world, SIM_FILE_SYNC, "wal-", 1, EIO, false);
-    assert_int_equal(engine_try(db, 2, "b", MW_TXN_LIGHT, NULL), MW_PERSISTENCE);
-    assert_int_equal(engine_try(db, 2, "b", MW_TXN_LIGHT, NULL), MW_PERSISTENCE);
-    sim *after = sim_kill(world); /* the page cache still has it */
-    mw_db *again = engine_open(after, NULL);
-    assert_string_equal(engine_rows(again), "1=a 2=b");
-    engine_put(again, 2, "b");
-    assert_string_equal(engine_rows(again), "1=a 2=b");
-    engine_flush(again);
-    engine_merge(again, 0);
-    assert_int_equal(engine_figure(again, "physical_rows"), 2);
-    engine_close(again);
-    engine_end(after);
-    assert_int_equal(mw_db_close(db, NULL), MW_PERSISTENCE);
-    engine_end(world);
+    for (int written = 0; written < 2; written++) {
+        sim *world = engine_world();
+        mw_env env = *sim_env(world);
+        env.file_write = write_and_deny;
+        mw_options options = engine_options();
+        mw_db *db = NULL;
+        assert_int_equal(mw_db_open(&env, ENGINE_STORE, &options, NULL, &db, NULL), MW_OK);
+        engine_put(db, 1, "a");
+        if (written)
+            atomic_store(&answer_wrongly, true);
+        else
+            sim_fail_named(world, SIM_FILE_SYNC, "wal-", 1, EIO, false);
+        assert_int_equal(engine_try(db, 2, "b", MW_TXN_LIGHT, NULL), MW_PERSISTENCE);
+        atomic_store(&answer_wrongly, false);
+        assert_int_equal(engine_try(db, 2, "b", MW_TXN_LIGHT, NULL), MW_PERSISTENCE);
+        sim *after = sim_kill(world); /* the page cache still has it */
+        mw_db *again = engine_open(after, NULL);
+        assert_string_equal(engine_rows(again), "1=a 2=b");
+        engine_put(again, 2, "b");
+        assert_string_equal(engine_rows(again), "1=a 2=b");
+        engine_flush(again);
+        engine_merge(again, 0);
+        assert_int_equal(engine_figure(again, "physical_rows"), 2);
+        engine_close(again);
+        engine_end(after);
+        assert_int_equal(mw_db_close(db, NULL), MW_PERSISTENCE);
+        engine_end(world);
+    }
 }
 
 /* C12: the write is done in pieces, with an interrupt: no error, and the right bytes on disk. */
@@ -623,7 +656,8 @@ static void an_interrupted_write_is_finished(void **state)
     engine_end(world);
 }
 
-/* A disk that is full shows before anything is written: the writer goes on when there is room again. */
+/* A disk that is full shows before anything is written: the writer goes on when there is room
+** again. */
 static void a_full_disk_does_not_stop_the_writer(void **state)
 {
     (void)state;
@@ -640,8 +674,9 @@ static void a_full_disk_does_not_stop_the_writer(void **state)
     engine_end(world);
 }
 
-/* Each allocation of a commit in turn is refused. Refused before the entry has a position: nothing has
-** happened, the next commit works. Refused behind that: the writer stops. Never is a refused row seen. */
+/* Each allocation of a commit in turn is refused. Refused before the entry has a position: nothing
+** has happened, the next commit works. Refused behind that: the writer stops. Never is a refused
+** row seen. */
 static void a_commit_without_memory_fails_whole(void **state)
 {
     (void)state;
@@ -663,7 +698,7 @@ static void a_commit_without_memory_fails_whole(void **state)
     assert_true(n > 6);
 }
 
-/* ---- full transactions and barriers -------------------------------------------------------------- */
+/* ---- full transactions and barriers ---------------------------------------------------------- */
 
 /* A full transaction shows with its commit, not with its sync, and keeps the turn until then. */
 static void a_full_entry_is_published_by_its_commit(void **state)
@@ -683,7 +718,8 @@ static void a_full_entry_is_published_by_its_commit(void **state)
     engine_end(world);
 }
 
-/* A barrier whose interval is covered resolves at once and writes nothing, whatever else is held up. */
+/* A barrier whose interval is covered resolves at once and writes nothing, whatever else is held
+** up. */
 static void barriers_without_rows_write_nothing(void **state)
 {
     (void)state;
@@ -764,7 +800,7 @@ static void settling_ends_at_the_deadline(void **state)
     engine_end(world);
 }
 
-/* ---- durability normal --------------------------------------------------------------------------- */
+/* ---- durability normal ----------------------------------------------------------------------- */
 
 static mw_db *open_normal(sim *world)
 {
@@ -774,12 +810,10 @@ static mw_db *open_normal(sim *world)
 }
 
 /* The first transaction makes the segment, with syncs of its own. */
-static void own(mw_db *db)
-{
-    engine_rollback(engine_begin(db));
-}
+static void own(mw_db *db) { engine_rollback(engine_begin(db)); }
 
-/* I1: with durability normal the own write acknowledges; nothing less does. The sync comes by itself. */
+/* I1: with durability normal the own write acknowledges; nothing less does. The sync comes by
+** itself. */
 static void a_normal_commit_returns_after_its_own_write(void **state)
 {
     (void)state;
@@ -801,7 +835,8 @@ static void a_normal_commit_returns_after_its_own_write(void **state)
     engine_put(db, 2, "b");
     uint64_t before = sim_calls(world, SIM_FILE_SYNC);
     assert_int_equal(mw_commit_sync(engine_store(db), NULL), MW_OK);
-    assert_in_range(sim_calls(world, SIM_FILE_SYNC), before, before + 1); /* the thread may have been quicker */
+    assert_in_range(sim_calls(world, SIM_FILE_SYNC), before,
+                    before + 1); /* the thread may have been quicker */
     before = sim_calls(world, SIM_FILE_SYNC);
     assert_int_equal(mw_commit_sync(engine_store(db), NULL), MW_OK); /* nothing is left to do */
     assert_int_equal(sim_calls(world, SIM_FILE_SYNC), before);

@@ -1,5 +1,5 @@
-/* commit_threads_test.c: many threads on one store in the real world: they share syncs, lose nothing, and
-** are clean under the thread sanitizer beside flushes, merges, readers and the end. */
+/* commit_threads_test.c: many threads on one store in the real world: they share syncs, lose
+** nothing, and are clean under the thread sanitizer beside flushes, merges, readers and the end. */
 #include "engine.h"
 
 #include <setjmp.h>
@@ -25,7 +25,8 @@ static place make_place(void)
     snprintf(at.folder, sizeof at.folder, "%s", "/tmp/memwal-threads-XXXXXX");
     assert_non_null(mkdtemp(at.folder));
     snprintf(at.path, sizeof at.path, "%s/store", at.folder);
-    if (mw_db_create(&at.env, at.path, &engine_schema, &id, &err) != MW_OK) fail_msg("%s", err.text);
+    if (mw_db_create(&at.env, at.path, &engine_schema, &id, &err) != MW_OK)
+        fail_msg("%s", err.text);
     return at;
 }
 
@@ -58,7 +59,7 @@ static int sync_slowly(void *ctx, int file)
     return mw_env_posix()->file_sync(ctx, file);
 }
 
-/* ---- group commit ------------------------------------------------------------------------------------- */
+/* ---- group commit ---------------------------------------------------------------------------- */
 
 enum { WRITERS = 16, COMMITS = 60 };
 
@@ -91,8 +92,8 @@ static void start_writers(writer writers[WRITERS], mw_db *db)
     }
 }
 
-/* I1: sixteen threads of light transactions share syncs: at most 0.3 of one a commit. The store is left
-** without a word, and has every row when it is opened again. */
+/* I1: sixteen threads of light transactions share syncs: at most 0.3 of one a commit. The store is
+** left without a word, and has every row when it is opened again. */
 static void sixteen_threads_share_syncs(void **state)
 {
     (void)state;
@@ -116,12 +117,13 @@ static void sixteen_threads_share_syncs(void **state)
     mw_db_abandon(db);
     db = open_place(&at, &options);
     assert_int_equal(engine_count(db), WRITERS * COMMITS);
-    for (int64_t id = 0; id < WRITERS * COMMITS; id++) assert_string_equal(engine_find(db, id), "words");
+    for (int64_t id = 0; id < WRITERS * COMMITS; id++)
+        assert_string_equal(engine_find(db, id), "words");
     engine_close(db);
     remove_place(&at);
 }
 
-/* ---- everything at once ----------------------------------------------------------------------------------- */
+/* ---- everything at once ---------------------------------------------------------------------- */
 
 enum { IDS = 300, ROUNDS = 150, MIXERS = 4 };
 
@@ -143,8 +145,8 @@ static uint64_t mix(uint64_t n)
     return n ^ n >> 29;
 }
 
-/* A transaction of a few rows in one of the ways in which it can end. Rows come and go in pairs, id and id +
-** IDS, in one transaction. */
+/* A transaction of a few rows in one of the ways in which it can end. Rows come and go in pairs, id
+** and id + IDS, in one transaction. */
 static mw_rc mixed_transaction(worker *self, uint64_t dice)
 {
     mw_txn *txn;
@@ -159,7 +161,8 @@ static mw_rc mixed_transaction(worker *self, uint64_t dice)
     mw_txn_kind kind = dice % 5 == 0 ? MW_TXN_FULL : MW_TXN_LIGHT;
     if (rc == MW_OK) rc = mw_txn_prepare(txn, kind, &self->err);
     mw_err second = {0};
-    mw_rc end = rc == MW_OK && dice % 11 ? mw_txn_commit(txn, &second) : mw_txn_rollback(txn, &second);
+    mw_rc end =
+        rc == MW_OK && dice % 11 ? mw_txn_commit(txn, &second) : mw_txn_rollback(txn, &second);
     return rc == MW_OK ? end : rc;
 }
 
@@ -172,7 +175,8 @@ static void *mix_transactions(void *arg)
     return NULL;
 }
 
-/* One moment: as many low ids as high ones, each low one with its partner, and the count says so. */
+/* One moment: as many low ids as high ones, each low one with its partner, and the count says
+** so. */
 static const char *read_once(mw_snapshot *snapshot, mw_rc *rc, mw_err *err)
 {
     bool low[IDS] = {false};
@@ -183,9 +187,12 @@ static const char *read_once(mw_snapshot *snapshot, mw_rc *rc, mw_err *err)
     if (*rc != MW_OK) return NULL;
     for (*rc = mw_cursor_first(cursor, err); *rc == MW_OK && mw_cursor_valid(cursor); count++) {
         int64_t id = mw_key_get_integer(mw_cursor_key(cursor).data);
-        if (id < IDS) low[id] = true;
-        else if (!low[id - IDS]) wrong = "a row without its partner";
-        else low[id - IDS] = false;
+        if (id < IDS)
+            low[id] = true;
+        else if (!low[id - IDS])
+            wrong = "a row without its partner";
+        else
+            low[id - IDS] = false;
         *rc = mw_cursor_next(cursor, err);
     }
     for (int64_t id = 0; id < IDS; id++) {
@@ -217,10 +224,7 @@ static void ignore_figure(void *arg, const char *name, const mw_value *value)
     (void)value;
 }
 
-static void ignore_line(void *arg, const char *line)
-{
-    *(const char **)arg = line;
-}
+static void ignore_line(void *arg, const char *line) { *(const char **)arg = line; }
 
 /* Flushes, merges, checks and asks for figures, in turn. */
 static void *keep_house(void *arg)
@@ -251,8 +255,9 @@ static void join_all(worker *workers, int count)
     }
 }
 
-/* I2, I3, I7, I13: several writers of all kinds, readers, a thread that flushes and merges in the background
-** and one that does so by hand; each reader sees whole transactions only. Closed at once, opened again. */
+/* I2, I3, I7, I13: several writers of all kinds, readers, a thread that flushes and merges in the
+** background and one that does so by hand; each reader sees whole transactions only. Closed at
+** once, opened again. */
 static void writers_readers_and_housekeeping_do_not_meet(void **state)
 {
     (void)state;
@@ -309,7 +314,8 @@ typedef struct visitor {
 static mw_rc begin_at_gate(visitor *self, mw_txn **txn)
 {
     pthread_rwlock_rdlock(&self->gate->lock);
-    mw_rc rc = self->gate->shut ? MW_CLOSED : mw_txn_begin(self->db, ENGINE_WAIT_MS, txn, &self->err);
+    mw_rc rc =
+        self->gate->shut ? MW_CLOSED : mw_txn_begin(self->db, ENGINE_WAIT_MS, txn, &self->err);
     pthread_rwlock_unlock(&self->gate->lock);
     return rc;
 }
@@ -342,8 +348,8 @@ static void make_gate(gate *made)
     made->shut = false;
 }
 
-/* I14: the store is closed while writers are inside their transactions: each ends, with "yes" or with
-** MW_CLOSED, and exactly the rows of a "yes" are there afterwards. */
+/* I14: the store is closed while writers are inside their transactions: each ends, with "yes" or
+** with MW_CLOSED, and exactly the rows of a "yes" are there afterwards. */
 static void closing_ends_every_writer(void **state)
 {
     (void)state;
@@ -360,7 +366,8 @@ static void closing_ends_every_writer(void **state)
         make_gate(&made);
         for (int i = 0; i < WRITERS; i++) {
             visitors[i] = (visitor){.db = db, .gate = &made, .number = i};
-            assert_int_equal(pthread_create(&visitors[i].thread, NULL, write_until_shut, &visitors[i]), 0);
+            assert_int_equal(
+                pthread_create(&visitors[i].thread, NULL, write_until_shut, &visitors[i]), 0);
         }
         usleep(20000 + 3000 * round);
         pthread_rwlock_wrlock(&made.lock);

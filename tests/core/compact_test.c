@@ -1,6 +1,6 @@
-/* compact_test.c: a merge folds the oldest generations and the base into a new base: the newest version of
-** an id wins, deleted ids take no room, nothing comes twice, nothing comes back. What is interrupted, fails or
-** is cut short changes nothing. */
+/* compact_test.c: a merge folds the oldest generations and the base into a new base: the newest
+** version of an id wins, deleted ids take no room, nothing comes twice, nothing comes back. What is
+** interrupted, fails or is cut short changes nothing. */
 #include "compact.h"
 
 #include "engine.h"
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* ---- picking ------------------------------------------------------------------------------------- */
+/* ---- picking --------------------------------------------------------------------------------- */
 
 /* files: one letter a file, 'b' a base, '1'..'9' a generation of that number. */
 typedef struct pick_case {
@@ -24,22 +24,22 @@ typedef struct pick_case {
 } pick_case;
 
 static const pick_case pick_cases[] = {
-    {"", 0, UINT64_MAX, 0, 0},       /* nothing is there                          */
-    {"b", 0, UINT64_MAX, 0, 0},      /* a base alone stays as it is               */
-    {"1", 0, UINT64_MAX, 1, 1},      /* the first merge has no base               */
-    {"123", 0, UINT64_MAX, 3, 3},    /* all of them                               */
-    {"b456", 0, UINT64_MAX, 4, 3},   /* the base is always among the inputs       */
-    {"b456", 1, UINT64_MAX, 2, 1},   /* the oldest generations first              */
+    {"", 0, UINT64_MAX, 0, 0},     /* nothing is there                          */
+    {"b", 0, UINT64_MAX, 0, 0},    /* a base alone stays as it is               */
+    {"1", 0, UINT64_MAX, 1, 1},    /* the first merge has no base               */
+    {"123", 0, UINT64_MAX, 3, 3},  /* all of them                               */
+    {"b456", 0, UINT64_MAX, 4, 3}, /* the base is always among the inputs       */
+    {"b456", 1, UINT64_MAX, 2, 1}, /* the oldest generations first              */
     {"b456", 2, UINT64_MAX, 3, 2},
     {"b456", 3, UINT64_MAX, 4, 3},
-    {"b456", 9, UINT64_MAX, 4, 3},   /* not more than there are                   */
-    {"b456", 0, 6, 3, 2},            /* none at or above `below`                  */
+    {"b456", 9, UINT64_MAX, 4, 3}, /* not more than there are                   */
+    {"b456", 0, 6, 3, 2},          /* none at or above `below`                  */
     {"b456", 0, 5, 2, 1},
-    {"b456", 0, 4, 0, 0},            /* none below it: nothing to do              */
-    {"b456", 1, 6, 2, 1},            /* both limits hold                          */
-    {"bb45", 0, UINT64_MAX, 4, 2},   /* several base files                        */
+    {"b456", 0, 4, 0, 0},          /* none below it: nothing to do              */
+    {"b456", 1, 6, 2, 1},          /* both limits hold                          */
+    {"bb45", 0, UINT64_MAX, 4, 2}, /* several base files                        */
     {"456", 2, 5, 1, 1},
-    {"b79", 0, 8, 2, 1},             /* generations without rows left no file     */
+    {"b79", 0, 8, 2, 1}, /* generations without rows left no file     */
 };
 
 static void picks_are_the_base_and_the_oldest_generations(void **state)
@@ -56,7 +56,8 @@ static void picks_are_the_base_and_the_oldest_generations(void **state)
         }
         mw_pick pick = mw_compact_pick(&manifest, given->max_generations, given->below);
         if (pick.file_count != given->file_count || pick.generations != given->generations) {
-            fail_msg("case %zu: picked %u files with %u generations", i, pick.file_count, pick.generations);
+            fail_msg("case %zu: picked %u files with %u generations", i, pick.file_count,
+                     pick.generations);
         }
     }
 }
@@ -79,7 +80,7 @@ static void a_merge_is_due_when_enough_generations_wait(void **state)
     engine_end(world);
 }
 
-/* ---- what comes out -------------------------------------------------------------------------------- */
+/* ---- what comes out -------------------------------------------------------------------------- */
 
 static void expect_rows(sim *world, const char *rows)
 {
@@ -156,8 +157,8 @@ static void a_merge_of_nothing_alive_leaves_no_file(void **state)
     engine_end(world);
 }
 
-/* C21: id 5 in the base, changed in generation 2, deleted in generation 3. Merges in every way to cut the
-** three into steps: gone after each, and after each reopen. */
+/* C21: id 5 in the base, changed in generation 2, deleted in generation 3. Merges in every way to
+** cut the three into steps: gone after each, and after each reopen. */
 static void a_deleted_id_stays_gone_however_merges_are_cut(void **state)
 {
     (void)state;
@@ -190,7 +191,8 @@ static void a_deleted_id_stays_gone_however_merges_are_cut(void **state)
     }
 }
 
-/* C22: INSERT 7, DELETE 7, INSERT 7, with a flush in each of the 8 subsets of the places behind them. */
+/* C22: INSERT 7, DELETE 7, INSERT 7, with a flush in each of the 8 subsets of the places behind
+** them. */
 static void an_id_that_came_back_has_its_last_value(void **state)
 {
     (void)state;
@@ -216,7 +218,8 @@ static void an_id_that_came_back_has_its_last_value(void **state)
     }
 }
 
-/* C23, I7: 1,000 rows, all deleted, killed before any flush: nothing, and a count of 0, at each step. */
+/* C23, I7: 1,000 rows, all deleted, killed before any flush: nothing, and a count of 0, at each
+** step. */
 static void a_table_emptied_before_a_kill_stays_empty(void **state)
 {
     (void)state;
@@ -243,8 +246,8 @@ static void a_table_emptied_before_a_kill_stays_empty(void **state)
     engine_end(after);
 }
 
-/* C26, I7: ids 1..10,000 ten times over; the even ones deleted; merged; reopened. The count is that of live
-** ids, not of writes. */
+/* C26, I7: ids 1..10,000 ten times over; the even ones deleted; merged; reopened. The count is that
+** of live ids, not of writes. */
 static void the_count_is_of_live_ids_not_of_writes(void **state)
 {
     (void)state;
@@ -272,7 +275,8 @@ static void the_count_is_of_live_ids_not_of_writes(void **state)
     engine_end(world);
 }
 
-/* L29: 30 single inserts, each flushed, merged at 10 generations, the writer reopened after each merge. */
+/* L29: 30 single inserts, each flushed, merged at 10 generations, the writer reopened after each
+** merge. */
 static void merging_again_and_again_adds_nothing(void **state)
 {
     (void)state;
@@ -311,9 +315,10 @@ static void files_of_merged_generations_do_not_pile_up(void **state)
     engine_end(world);
 }
 
-/* ---- beside others ---------------------------------------------------------------------------------- */
+/* ---- beside others --------------------------------------------------------------------------- */
 
-/* I5: a flush that lands while a merge is at work survives it, and what it holds wins over the base. */
+/* I5: a flush that lands while a merge is at work survives it, and what it holds wins over the
+** base. */
 static void a_flush_that_lands_during_a_merge_survives(void **state)
 {
     (void)state;
@@ -346,7 +351,8 @@ static void a_flush_that_lands_during_a_merge_survives(void **state)
     engine_end(world);
 }
 
-/* L30, I5: two merges of the same inputs are prepared; the second finds them gone and drops its work. */
+/* L30, I5: two merges of the same inputs are prepared; the second finds them gone and drops its
+** work. */
 static void nothing_is_merged_twice(void **state)
 {
     (void)state;
@@ -401,8 +407,8 @@ static void merges_at_once_fold_each_generation_once(void **state)
     engine_end(world);
 }
 
-/* A prepared light transaction may still be taken back, and needs to tell what was written since: its
-** generation and all later ones are left alone until it has ended. */
+/* A prepared light transaction may still be taken back, and needs to tell what was written since:
+** its generation and all later ones are left alone until it has ended. */
 static void an_undecided_generation_is_left_alone(void **state)
 {
     (void)state;
@@ -426,7 +432,7 @@ static void an_undecided_generation_is_left_alone(void **state)
     engine_end(world);
 }
 
-/* ---- giving up and failing ----------------------------------------------------------------------------- */
+/* ---- giving up and failing ------------------------------------------------------------------- */
 
 static bool after_some(void *arg)
 {
@@ -434,7 +440,8 @@ static bool after_some(void *arg)
     return (*left)-- == 0;
 }
 
-/* Interrupted before its first slice or in the middle: nothing has changed, nothing is left over. */
+/* Interrupted before its first slice or in the middle: nothing has changed, nothing is left
+** over. */
 static void an_interrupted_merge_changes_nothing(void **state)
 {
     (void)state;
@@ -477,8 +484,8 @@ static mw_db *open_for_merge(sim *world)
     return db;
 }
 
-/* C65: each call of a merge in turn finds the disk full, or fails, or there is no memory. Reads and writes go
-** on, nothing is lost or left over, the same merge works afterwards. */
+/* C65: each call of a merge in turn finds the disk full, or fails, or there is no memory. Reads and
+** writes go on, nothing is lost or left over, the same merge works afterwards. */
 static void expect_merge_repeated(sim_op op, int sys, uint64_t least)
 {
     uint64_t n = 1;
@@ -523,8 +530,8 @@ static void a_merge_that_fails_changes_nothing(void **state)
     expect_merge_repeated(SIM_ALLOC, ENOMEM, 10);
 }
 
-/* L30, L38, I5, I11: the machine is gone after each step of a merge, in the states that a cut may leave: each
-** id once, all there; and the merge can be done again. */
+/* L30, L38, I5, I11: the machine is gone after each step of a merge, in the states that a cut may
+** leave: each id once, all there; and the merge can be done again. */
 static void a_merge_cut_short_loses_and_doubles_nothing(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* db_test.c: creating, opening, locking, describing, removing a store; and that an open that changes nothing
-** changes nothing. */
+/* db_test.c: creating, opening, locking, describing, removing a store; and that an open that
+** changes nothing changes nothing. */
 #include "db.h"
 
 #include "engine.h"
@@ -34,7 +34,7 @@ static uint64_t fingerprint(sim *world)
     return sum;
 }
 
-/* ---- creating ------------------------------------------------------------------------------------------ */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 static void a_new_store_is_empty_and_has_an_identity(void **state)
 {
@@ -92,8 +92,8 @@ static void a_creation_that_cannot_be_says_why(void **state)
     engine_end(world);
 }
 
-/* C10, I15: a creation that was answered survives any power cut; one that was not is there whole or not at
-** all, and can be repeated. */
+/* C10, I15: a creation that was answered survives any power cut; one that was not is there whole or
+** not at all, and can be repeated. */
 static void a_creation_is_whole_or_not_at_all(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void two_that_create_at_once_make_one_store(void **state)
     }
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* A folder that is no store gets no file from us. */
 static void what_is_no_store_is_left_alone(void **state)
@@ -260,7 +260,8 @@ static void an_open_without_a_write_changes_nothing(void **state)
     engine_end(world);
 }
 
-/* A table file that the manifest lists is gone, cut, longer, or another one of this store (C32, C87). */
+/* A table file that the manifest lists is gone, cut, longer, or another one of this store (C32,
+** C87). */
 static void a_wrong_table_file_is_refused_by_name(void **state)
 {
     (void)state;
@@ -317,7 +318,7 @@ static void every_allocation_of_an_open_may_fail(void **state)
     }
 }
 
-/* ---- closing -------------------------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 /* Abandoning writes nothing: what a kill would leave. */
 static void abandoning_writes_nothing(void **state)
@@ -354,7 +355,7 @@ static void a_close_that_cannot_be_clean_says_so(void **state)
     engine_end(world);
 }
 
-/* ---- describing and removing ----------------------------------------------------------------------------------- */
+/* ---- describing and removing ----------------------------------------------------------------- */
 
 static void a_store_is_described_without_opening_it(void **state)
 {
@@ -389,12 +390,14 @@ static void a_store_is_described_without_opening_it(void **state)
     uint32_t columns;
     char *declaration;
     mw_err err = {0};
-    assert_int_equal(mw_db_describe(env, "none", &id, &key, &columns, &declaration, &err), MW_MISSING);
+    assert_int_equal(mw_db_describe(env, "none", &id, &key, &columns, &declaration, &err),
+                     MW_MISSING);
     assert_non_null(strstr(err.text, "none"));
     engine_end(world);
 }
 
-/* Everything of the store goes, and its folder; what is somebody else's stays, and the folder with it. */
+/* Everything of the store goes, and its folder; what is somebody else's stays, and the folder with
+** it. */
 static void removing_takes_only_what_is_ours(void **state)
 {
     (void)state;
@@ -447,7 +450,8 @@ static void text_keys_and_no_columns_work(void **state)
         assert_int_equal(mw_cursor_first(cursor, NULL), MW_OK);
         for (int i = 0; i < 5; i++) {
             assert_true(mw_cursor_valid(cursor));
-            assert_true(mw_slice_equal(mw_cursor_key(cursor), mw_slice_of(keys[i], strlen(keys[i]))));
+            assert_true(
+                mw_slice_equal(mw_cursor_key(cursor), mw_slice_of(keys[i], strlen(keys[i]))));
             assert_int_equal(mw_cursor_next(cursor, NULL), MW_OK);
         }
         assert_false(mw_cursor_valid(cursor));

@@ -1,6 +1,7 @@
-/* epoch_test.c: two writers never both extend the log (I8). Two engines on one simulated disk, neither
-** taking the folder's lock; each is stopped at its steps while the other moves on. Whatever happens, the
-** answer to "did my commit happen" is definite: success if and only if the successor has the row. */
+/* epoch_test.c: two writers never both extend the log (I8). Two engines on one simulated disk,
+** neither taking the folder's lock; each is stopped at its steps while the other moves on. Whatever
+** happens, the answer to "did my commit happen" is definite: success if and only if the successor
+** has the row. */
 #include "epoch.h"
 
 #include "commit.h"
@@ -16,7 +17,8 @@
 #include <cmocka.h>
 
 enum { SOON_MS = 40 };
-static const uint64_t SEAL_WAIT_NS = 1100 * UINT64_C(1000000); /* more than a writer waits for a seal */
+static const uint64_t SEAL_WAIT_NS =
+    1100 * UINT64_C(1000000); /* more than a writer waits for a seal */
 
 static mw_options shared_options(void)
 {
@@ -33,7 +35,8 @@ static mw_db *open_shared(sim *world)
 
 static engine_call put_call(mw_db *db, int64_t id, const char *words)
 {
-    engine_call call = {.run = engine_run_put, .db = db, .id = id, .words = words, .kind = MW_TXN_LIGHT};
+    engine_call call = {
+        .run = engine_run_put, .db = db, .id = id, .words = words, .kind = MW_TXN_LIGHT};
     return call;
 }
 
@@ -44,10 +47,7 @@ static engine_call open_call(sim *world)
 }
 
 /* Number of the manifest that a store works on. */
-static uint64_t manifest_of(mw_db *db)
-{
-    return engine_store(db)->version->manifest->number;
-}
+static uint64_t manifest_of(mw_db *db) { return engine_store(db)->version->manifest->number; }
 
 /* Holds whoever is about to give a manifest this number. */
 static int hold_manifest(sim *world, uint64_t number)
@@ -74,7 +74,7 @@ static void expect_in_the_end(sim *world, const char *rows)
     engine_close(db);
 }
 
-/* ---- epochs ------------------------------------------------------------------------------------ */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 static void the_first_write_claims_the_first_epoch(void **state)
 {
@@ -109,7 +109,8 @@ static void a_clean_end_keeps_the_epoch(void **state)
     engine_end(world);
 }
 
-/* Anything but a whole state file of this start of the machine that says "clean" is an unclean end. */
+/* Anything but a whole state file of this start of the machine that says "clean" is an unclean
+** end. */
 static void an_unclean_end_claims_the_next_epoch(void **state)
 {
     (void)state;
@@ -117,8 +118,10 @@ static void an_unclean_end_claims_the_next_epoch(void **state)
         sim *world = engine_world();
         mw_db *db = engine_open(world, NULL);
         engine_put(db, 1, "a");
-        if (i == 0) mw_db_abandon(db);
-        else engine_close(db);
+        if (i == 0)
+            mw_db_abandon(db);
+        else
+            engine_close(db);
         if (i == 1) sim_file_delete(world, "store/state");
         if (i == 2) sim_file_flip(world, "store/state", 8 * 24);
         if (i == 3) sim_file_truncate(world, "store/state", 47);
@@ -159,9 +162,10 @@ static void a_doomed_open_fences_nobody(void **state)
     engine_end(world);
 }
 
-/* ---- a peer takes over --------------------------------------------------------------------------- */
+/* ---- a peer takes over ----------------------------------------------------------------------- */
 
-/* L10: W1 writes, W2 opens and writes nothing, W1 writes: fenced, and the row is nowhere, now and later. */
+/* L10: W1 writes, W2 opens and writes nothing, W1 writes: fenced, and the row is nowhere, now and
+** later. */
 static void the_older_writers_next_commit_is_fenced(void **state)
 {
     (void)state;
@@ -186,8 +190,8 @@ static void the_older_writers_next_commit_is_fenced(void **state)
     }
 }
 
-/* L09, L12: W1 is stopped before its write; W2 opens, writes, flushes, merges, and everything that W1 knows
-** of is removed. W1 goes on into an empty place: fenced all the same. */
+/* L09, L12: W1 is stopped before its write; W2 opens, writes, flushes, merges, and everything that
+** W1 knows of is removed. W1 goes on into an empty place: fenced all the same. */
 static void a_stalled_writer_is_fenced_when_all_it_knew_is_gone(void **state)
 {
     (void)state;
@@ -215,8 +219,8 @@ static void a_stalled_writer_is_fenced_when_all_it_knew_is_gone(void **state)
     engine_end(world);
 }
 
-/* The same with two successors, the second of which no longer needs the first one's part of the log: W1's
-** position is below the second one's start, and W1 is fenced nevertheless. */
+/* The same with two successors, the second of which no longer needs the first one's part of the
+** log: W1's position is below the second one's start, and W1 is fenced nevertheless. */
 static void a_stalled_writer_is_fenced_by_the_first_of_two_successors(void **state)
 {
     (void)state;
@@ -243,8 +247,8 @@ static void a_stalled_writer_is_fenced_by_the_first_of_two_successors(void **sta
     engine_end(world);
 }
 
-/* So many successors that not even the history says any more what became of the entry: then nobody claims
-** to know. */
+/* So many successors that not even the history says any more what became of the entry: then nobody
+** claims to know. */
 static void a_writer_from_before_the_history_is_told_that_nobody_knows(void **state)
 {
     (void)state;
@@ -272,9 +276,10 @@ static void a_writer_from_before_the_history_is_told_that_nobody_knows(void **st
     engine_end(world);
 }
 
-/* ---- stopped at each step ------------------------------------------------------------------------ */
+/* ---- stopped at each step -------------------------------------------------------------------- */
 
-/* W1 is stopped at one of its steps while W2 claims, replays and seals. Success only if W2 has the row. */
+/* W1 is stopped at one of its steps while W2 claims, replays and seals. Success only if W2 has the
+** row. */
 static void expect_definite(sim_op op, const char *prefix, mw_txn_kind kind, mw_rc wanted)
 {
     sim *world = engine_world();
@@ -303,14 +308,16 @@ static void a_commit_held_at_any_step_has_a_definite_outcome(void **state)
 {
     (void)state;
     for (int kind = MW_TXN_FULL; kind <= MW_TXN_LIGHT; kind++) {
-        expect_definite(SIM_WRITE, "wal-", (mw_txn_kind)kind, MW_FENCED);  /* W2 has read before it   */
-        expect_definite(SIM_FILE_SYNC, "wal-", (mw_txn_kind)kind, MW_OK);  /* W2 has read and copied  */
+        expect_definite(SIM_WRITE, "wal-", (mw_txn_kind)kind,
+                        MW_FENCED); /* W2 has read before it   */
+        expect_definite(SIM_FILE_SYNC, "wal-", (mw_txn_kind)kind,
+                        MW_OK); /* W2 has read and copied  */
         expect_definite(SIM_EXISTS, "manifest-", (mw_txn_kind)kind, MW_OK);
     }
 }
 
-/* W1's first entry is written when W2 reads, eight others wait behind it: the one is heritage, the others
-** never were. */
+/* W1's first entry is written when W2 reads, eight others wait behind it: the one is heritage, the
+** others never were. */
 static void what_the_successor_has_succeeds_and_the_rest_is_fenced(void **state)
 {
     (void)state;
@@ -338,8 +345,8 @@ static void what_the_successor_has_succeeds_and_the_rest_is_fenced(void **state)
     engine_end(world);
 }
 
-/* What a successor shows is durable, though the older writer never got to its sync: copied and synced
-** before the seal. In every state that a power cut may leave. */
+/* What a successor shows is durable, though the older writer never got to its sync: copied and
+** synced before the seal. In every state that a power cut may leave. */
 static void what_a_successor_has_shown_survives_a_power_cut(void **state)
 {
     (void)state;
@@ -368,8 +375,8 @@ static void what_a_successor_has_shown_survives_a_power_cut(void **state)
     engine_end(world);
 }
 
-/* A full transaction was prepared before the claim, so W2 has it: its commit succeeds. Taking it back is
-** not in W1's power any more: the outcome is unknown to it. */
+/* A full transaction was prepared before the claim, so W2 has it: its commit succeeds. Taking it
+** back is not in W1's power any more: the outcome is unknown to it. */
 static void a_prepared_transaction_is_the_successors_heritage(void **state)
 {
     (void)state;
@@ -419,11 +426,11 @@ static void the_older_writers_flush_and_merge_are_fenced(void **state)
     }
 }
 
-/* ---- claims without a seal ------------------------------------------------------------------------ */
+/* ---- claims without a seal ------------------------------------------------------------------- */
 
-/* W2 has claimed and is stopped before its seal. W1's commit waits; after the deadline W1 claims above it
-** and seals, so its answer is definite: done. W2 then cannot seal, claims anew, and has the row. W1 is
-** stopped before its write while W2 reads, or comes only when W2 has read. */
+/* W2 has claimed and is stopped before its seal. W1's commit waits; after the deadline W1 claims
+** above it and seals, so its answer is definite: done. W2 then cannot seal, claims anew, and has
+** the row. W1 is stopped before its write while W2 reads, or comes only when W2 has read. */
 static void an_unsealed_claim_is_overtaken_after_the_deadline(void **state)
 {
     (void)state;
@@ -442,8 +449,10 @@ static void an_unsealed_claim_is_overtaken_after_the_deadline(void **state)
         int seal = hold_manifest(world, manifest_of(first) + 2);
         engine_start(&open);
         assert_true(sim_wait_held(world, seal));
-        if (stopped) sim_release(world, write);
-        else engine_start(&put);
+        if (stopped)
+            sim_release(world, write);
+        else
+            engine_start(&put);
         assert_false(engine_ends(&put, SOON_MS));
         sim_clock_advance(world, SEAL_WAIT_NS);
         assert_int_equal(engine_wait(&put), MW_OK);
@@ -461,8 +470,8 @@ static void an_unsealed_claim_is_overtaken_after_the_deadline(void **state)
     }
 }
 
-/* W2 seals in time: W1's answer is what the seal says. The entry had been written when W2 read (1), or not
-** yet (0). */
+/* W2 seals in time: W1's answer is what the seal says. The entry had been written when W2 read (1),
+** or not yet (0). */
 static void a_seal_in_time_decides_who_waits_for_it(void **state)
 {
     (void)state;
@@ -492,9 +501,10 @@ static void a_seal_in_time_decides_who_waits_for_it(void **state)
     }
 }
 
-/* W2 is stopped before its seal; W3 opens, claims above it, seals, and removes what lies below: the number
-** of W2's seal is free again. W2 must notice that its claim is void, although nothing is in its way. It is
-** stopped before it makes the temporary file, or has one: then that has been removed as well. */
+/* W2 is stopped before its seal; W3 opens, claims above it, seals, and removes what lies below: the
+** number of W2's seal is free again. W2 must notice that its claim is void, although nothing is in
+** its way. It is stopped before it makes the temporary file, or has one: then that has been removed
+** as well. */
 static void expect_void_claim(sim_op op, const char *prefix)
 {
     sim *world = engine_world();
@@ -502,7 +512,8 @@ static void expect_void_claim(sim_op op, const char *prefix)
     engine_put(first, 1, "a");
     engine_call open = open_call(world);
     char name[MW_MANIFEST_NAME_BYTES + 8];
-    snprintf(name, sizeof name, "%smanifest-%016llx", prefix, (unsigned long long)manifest_of(first) + 2);
+    snprintf(name, sizeof name, "%smanifest-%016llx", prefix,
+             (unsigned long long)manifest_of(first) + 2);
     int seal = sim_hold(world, op, name);
     engine_start(&open);
     assert_true(sim_wait_held(world, seal));
@@ -530,8 +541,8 @@ static void a_void_claim_cannot_be_sealed_in_a_free_place(void **state)
     expect_void_claim(SIM_LINK, "");
 }
 
-/* W2 dies between claim and seal, with copies in its segment. The claim is void: nothing of it counts, W1
-** gets its answer by itself, and every row is there once. */
+/* W2 dies between claim and seal, with copies in its segment. The claim is void: nothing of it
+** counts, W1 gets its answer by itself, and every row is there once. */
 static void a_claim_whose_maker_died_counts_for_nothing(void **state)
 {
     (void)state;
@@ -583,10 +594,11 @@ static void a_failed_overtaking_is_an_unknown_outcome(void **state)
     engine_end(world);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
-/* L11: W2 is stopped between choosing its number and creating it. W1 goes on until that number has come
-** and gone. W2 creates it, in a place that is free again, and must notice that it has won nothing. */
+/* L11: W2 is stopped between choosing its number and creating it. W1 goes on until that number has
+** come and gone. W2 creates it, in a place that is free again, and must notice that it has won
+** nothing. */
 static void a_claim_below_the_boundary_is_noticed(void **state)
 {
     (void)state;
@@ -667,9 +679,9 @@ static mw_rc run_freezing_put(engine_call *call)
     return mw_txn_rollback(txn, &second) == MW_OK ? rc : MW_MISUSE;
 }
 
-/* A store's own flush and merge move its manifests, and remove old ones, in the middle of its own fence
-** check: between the look and the listing, and between the listing and the reading. That is no peer and
-** no damage. */
+/* A store's own flush and merge move its manifests, and remove old ones, in the middle of its own
+** fence check: between the look and the listing, and between the listing and the reading. That is
+** no peer and no damage. */
 static void own_flush_and_merge_disturb_no_fence_check(void **state)
 {
     (void)state;
@@ -725,7 +737,7 @@ static void two_that_open_at_once_have_one_owner(void **state)
     engine_end(world);
 }
 
-/* ---- a takeover that fails ---------------------------------------------------------------------------- */
+/* ---- a takeover that fails ------------------------------------------------------------------- */
 
 /* The machine is gone at each step of a takeover in turn: the next one finds all rows, once. */
 static void a_takeover_cut_short_changes_nothing(void **state)

@@ -1,5 +1,5 @@
-/* flush_test.c: a freeze is an exact cut, a flush moves the cursor over what is in listed files and over
-** nothing else, in order; what fails changes nothing; writers are held back, then told why. */
+/* flush_test.c: a freeze is an exact cut, a flush moves the cursor over what is in listed files and
+** over nothing else, in order; what fails changes nothing; writers are held back, then told why. */
 #include "flush.h"
 
 #include "background.h"
@@ -18,7 +18,8 @@ enum { SOON_MS = 40 };
 
 static engine_call put_call(mw_db *db, int64_t id, const char *words)
 {
-    engine_call call = {.run = engine_run_put, .db = db, .id = id, .words = words, .kind = MW_TXN_LIGHT};
+    engine_call call = {
+        .run = engine_run_put, .db = db, .id = id, .words = words, .kind = MW_TXN_LIGHT};
     return call;
 }
 
@@ -31,8 +32,8 @@ static void expect_rows(sim *world, const char *rows)
     engine_close(db);
 }
 
-/* Puts a row into the next generation while the one before stays frozen: with the turn in hand nobody
-** flushes in between. */
+/* Puts a row into the next generation while the one before stays frozen: with the turn in hand
+** nobody flushes in between. */
 static void put_behind_a_freeze(mw_db *db, int64_t id, const char *words)
 {
     uint64_t generation;
@@ -43,7 +44,7 @@ static void put_behind_a_freeze(mw_db *db, int64_t id, const char *words)
     engine_commit(txn, MW_TXN_LIGHT);
 }
 
-/* ---- freeze -------------------------------------------------------------------------------------- */
+/* ---- freeze ---------------------------------------------------------------------------------- */
 
 static void a_freeze_cuts_at_the_last_position(void **state)
 {
@@ -70,8 +71,8 @@ static void a_freeze_cuts_at_the_last_position(void **state)
     engine_end(world);
 }
 
-/* A freeze that fails at any step changes nothing: the old memtable and segment go on, and the next freeze
-** works. */
+/* A freeze that fails at any step changes nothing: the old memtable and segment go on, and the next
+** freeze works. */
 static void a_freeze_that_fails_changes_nothing(void **state)
 {
     (void)state;
@@ -104,8 +105,8 @@ static void a_freeze_that_fails_changes_nothing(void **state)
     }
 }
 
-/* L32: tiny rows, a memtable of a few of them; one by one, and one transaction that is larger than a
-** memtable and stays one. Reopened with the same and with a smaller limit. */
+/* L32: tiny rows, a memtable of a few of them; one by one, and one transaction that is larger than
+** a memtable and stays one. Reopened with the same and with a smaller limit. */
 static void memtables_are_frozen_at_their_limit(void **state)
 {
     (void)state;
@@ -132,7 +133,7 @@ static void memtables_are_frozen_at_their_limit(void **state)
     engine_end(world);
 }
 
-/* ---- flush --------------------------------------------------------------------------------------- */
+/* ---- flush ----------------------------------------------------------------------------------- */
 
 /* I4, I5: one manifest version adds the file and moves cursor, count and generation. */
 static void a_flush_is_one_manifest_version(void **state)
@@ -166,7 +167,8 @@ static void a_flush_is_one_manifest_version(void **state)
     engine_end(world);
 }
 
-/* A generation whose only entry was cancelled has positions and no rows: no file, and the cursor moves. */
+/* A generation whose only entry was cancelled has positions and no rows: no file, and the cursor
+** moves. */
 static void a_generation_without_rows_makes_no_file(void **state)
 {
     (void)state;
@@ -204,8 +206,9 @@ static void a_generation_of_deletes_hides_older_rows(void **state)
     engine_end(world);
 }
 
-/* L14: generation 1 cannot be written; generation 2 could, but waits: the cursor stays below what is lost
-** otherwise. After a kill both are there. When the disk works again both are listed, in order. */
+/* L14: generation 1 cannot be written; generation 2 could, but waits: the cursor stays below what
+** is lost otherwise. After a kill both are there. When the disk works again both are listed, in
+** order. */
 static void a_failed_flush_holds_back_every_later_one(void **state)
 {
     (void)state;
@@ -237,8 +240,8 @@ static void a_failed_flush_holds_back_every_later_one(void **state)
     engine_end(world);
 }
 
-/* C65: each call of a flush in turn finds the disk full. Reads go on, nothing is lost, nothing is left over;
-** with room again the same flush works. */
+/* C65: each call of a flush in turn finds the disk full. Reads go on, nothing is lost, nothing is
+** left over; with room again the same flush works. */
 static void a_full_disk_in_a_flush_loses_nothing(void **state)
 {
     (void)state;
@@ -273,8 +276,8 @@ static void a_full_disk_in_a_flush_loses_nothing(void **state)
     assert_true(met >= 6);
 }
 
-/* The manifest stands, but whether it lasts is unknown: the writer stops, and nothing that it may list is
-** removed. Whatever the power cut leaves has all rows. */
+/* The manifest stands, but whether it lasts is unknown: the writer stops, and nothing that it may
+** list is removed. Whatever the power cut leaves has all rows. */
 static void a_manifest_of_unknown_fate_stops_the_writer(void **state)
 {
     (void)state;
@@ -299,7 +302,8 @@ static void a_manifest_of_unknown_fate_stops_the_writer(void **state)
     engine_end(world);
 }
 
-/* I5, I11, I15: the machine is gone after each step of a flush, in the states that a cut may leave. */
+/* I5, I11, I15: the machine is gone after each step of a flush, in the states that a cut may
+** leave. */
 static void a_flush_cut_short_loses_nothing(void **state)
 {
     (void)state;
@@ -341,9 +345,9 @@ static mw_rc run_freezing_put(engine_call *call)
     return rc == MW_OK ? mw_txn_commit(txn, &call->err) : rc;
 }
 
-/* L15, L20: the flush is held before its manifest. Commits return meanwhile, the count never falls, the next
-** generation is about to be cut; released, nothing is listed twice and nothing is replayed that is listed.
-** The thread in the background waits with the flush, so that writers need not. */
+/* L15, L20: the flush is held before its manifest. Commits return meanwhile, the count never falls,
+** the next generation is about to be cut; released, nothing is listed twice and nothing is replayed
+** that is listed. The thread in the background waits with the flush, so that writers need not. */
 static void commits_go_on_while_a_flush_is_held(void **state)
 {
     (void)state;
@@ -448,7 +452,8 @@ static void a_flush_waits_for_the_turn_until_its_deadline(void **state)
 static mw_rc run_inserts(engine_call *call)
 {
     mw_rc rc = MW_OK;
-    for (int64_t id = 1000; rc == MW_OK && !atomic_load((atomic_bool *)call->world); id++) {
+    const atomic_bool *stop = call->arg;
+    for (int64_t id = 1000; rc == MW_OK && !atomic_load(stop); id++) {
         rc = engine_try(call->db, id, "x", MW_TXN_LIGHT, &call->err);
     }
     return rc;
@@ -462,7 +467,7 @@ static void a_flush_ends_under_a_stream_of_inserts(void **state)
     options.memtable_bytes = 300;
     sim *world = engine_world();
     mw_db *db = engine_open(world, &options);
-    engine_call stream = {.run = run_inserts, .db = db, .world = (sim *)(void *)&stop};
+    engine_call stream = {.run = run_inserts, .db = db, .arg = &stop};
     engine_start(&stream);
     for (int64_t id = 1; id < 6; id++) {
         engine_put(db, id, "mine");
@@ -476,10 +481,10 @@ static void a_flush_ends_under_a_stream_of_inserts(void **state)
     engine_end(world);
 }
 
-/* ---- holding writers back -------------------------------------------------------------------------- */
+/* ---- holding writers back -------------------------------------------------------------------- */
 
-/* I14: flushes fail; a few memtables wait, then writers are refused with the reason, and go on when it is
-** gone. Nothing acknowledged is lost in between. */
+/* I14: flushes fail; a few memtables wait, then writers are refused with the reason, and go on when
+** it is gone. Nothing acknowledged is lost in between. */
 static void writers_are_refused_with_the_reason(void **state)
 {
     (void)state;
@@ -519,16 +524,12 @@ static void writers_wait_for_the_thread_but_not_for_ever(void **state)
     sim *world = engine_world();
     mw_db *db = engine_open(world, &options);
     sim_fail_named(world, SIM_OPEN, "table-", 1, ENOSPC, true);
-    engine_call put = put_call(db, 0, "x");
     int64_t acked = 0;
-    for (bool waits = false; !waits; acked += !waits) {
-        put.id = acked;
-        put.err = (mw_err){0};
-        engine_start(&put);
-        waits = !engine_ends(&put, 400);
-        if (!waits) assert_int_equal(engine_wait(&put), MW_OK);
-    }
-    sim_clock_advance(world, 120 * UINT64_C(1000000000));
+    while (engine_figure(db, "memtables") < 4) engine_put(db, acked++, "x");
+    engine_call put = put_call(db, acked, "x");
+    engine_start(&put);
+    assert_false(engine_ends(&put, SOON_MS));
+    while (!engine_ends(&put, SOON_MS)) sim_clock_advance(world, 120 * UINT64_C(1000000000));
     assert_int_equal(engine_wait(&put), MW_FULL);
     assert_non_null(strstr(put.err.text, "flushing does not keep up with writing: "));
     assert_non_null(strstr(put.err.text, "table-"));

@@ -1,5 +1,6 @@
-/* log_test.c: what was written comes back, what is torn, stale, moved or rubbish never does, and damage is
-** told from a torn tail. The record layout is written down here a second time, from FORMAT.md. */
+/* log_test.c: what was written comes back, what is torn, stale, moved or rubbish never does, and
+** damage is told from a torn tail. The record layout is written down here a second time, from
+** FORMAT.md. */
 #include "log.h"
 
 #include "hash.h"
@@ -13,13 +14,17 @@
 
 #include <cmocka.h>
 
-enum { RECORD = MW_LOG_RECORD_HEADER_BYTES, HEADER = MW_LOG_HEADER_BYTES, RECORD_MAX = MW_LOG_RECORD_BYTES_MAX };
+enum {
+    RECORD = MW_LOG_RECORD_HEADER_BYTES,
+    HEADER = MW_LOG_HEADER_BYTES,
+    RECORD_MAX = MW_LOG_RECORD_BYTES_MAX
+};
 
 static const mw_store_id store_id = {{7, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};
 static const mw_store_id other_id = {{8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};
 static const char path[] = "d/wal-0000000000000003-0000000000000001";
 
-/* ---- a folder with one segment ----------------------------------------------------------------- */
+/* ---- a folder with one segment --------------------------------------------------------------- */
 
 typedef struct place {
     sim *world;
@@ -73,8 +78,11 @@ static void close_place(place *at)
 
 static mw_log_entry entry_of(uint64_t position, uint64_t durable_through, const char *words)
 {
-    mw_log_entry entry = {.position = position, .epoch = 3, .durable_through = durable_through,
-                          .kind = MW_LOG_COMMIT, .payload = mw_slice_of(words, strlen(words))};
+    mw_log_entry entry = {.position = position,
+                          .epoch = 3,
+                          .durable_through = durable_through,
+                          .kind = MW_LOG_COMMIT,
+                          .payload = mw_slice_of(words, strlen(words))};
     return entry;
 }
 
@@ -82,7 +90,8 @@ static mw_log_entry entry_of(uint64_t position, uint64_t durable_through, const 
 static void put_entry(place *at, const mw_log_entry *entry)
 {
     mw_log_segment *to = at->segment;
-    assert_int_equal(mw_log_segment_reserve(to, mw_log_entry_bytes(entry->payload.size), NULL), MW_OK);
+    assert_int_equal(mw_log_segment_reserve(to, mw_log_entry_bytes(entry->payload.size), NULL),
+                     MW_OK);
     assert_int_equal(mw_log_segment_stage(to, entry, NULL), MW_OK);
     assert_int_equal(mw_log_segment_write(to, NULL), MW_OK);
     assert_int_equal(mw_log_segment_sync(to, NULL), MW_OK);
@@ -108,7 +117,7 @@ static place place_of_three(uint64_t durable_2, uint64_t durable_3)
     return at;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static mw_log_reader *open_reader(place *at)
 {
@@ -145,12 +154,13 @@ static seen look(place *at)
                  (int)entry.payload.size, (const char *)entry.payload.data);
     }
     mw_log_reader_end(reader, &found.offset, &chain);
-    assert_int_equal(mw_log_reader_probe(reader, &found.durable_through, &found.clean, NULL), MW_OK);
+    assert_int_equal(mw_log_reader_probe(reader, &found.durable_through, &found.clean, NULL),
+                     MW_OK);
     mw_log_reader_close(reader);
     return found;
 }
 
-/* ---- names ------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void names_are_epoch_and_number_in_hex(void **state)
 {
@@ -164,20 +174,26 @@ static void names_are_epoch_and_number_in_hex(void **state)
     assert_int_equal(epoch, 0x1f);
     assert_true(number == UINT64_MAX);
     static const char *const others[] = {
-        "", "wal-", "wal-000000000000001f", "wal-000000000000001f-fffffffffffffff",
-        "wal-000000000000001f-fffffffffffffffff", "wal-000000000000001F-ffffffffffffffff",
-        "wal-000000000000001f_ffffffffffffffff", "wall000000000000001f-ffffffffffffffff",
-        "wal-000000000000001g-ffffffffffffffff", "wal- 00000000000001f-ffffffffffffffff",
+        "",
+        "wal-",
+        "wal-000000000000001f",
+        "wal-000000000000001f-fffffffffffffff",
+        "wal-000000000000001f-fffffffffffffffff",
+        "wal-000000000000001F-ffffffffffffffff",
+        "wal-000000000000001f_ffffffffffffffff",
+        "wall000000000000001f-ffffffffffffffff",
+        "wal-000000000000001g-ffffffffffffffff",
+        "wal- 00000000000001f-ffffffffffffffff",
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         assert_false(mw_log_parse_name(others[i], &epoch, &number));
     }
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* A record as FORMAT.md draws it. part: 1 first, 2 last. Returns its checksum, which is the next one's
-** `previous`. */
+/* A record as FORMAT.md draws it. part: 1 first, 2 last. Returns its checksum, which is the next
+** one's `previous`. */
 typedef struct drawn {
     uint64_t previous;
     uint64_t position;
@@ -229,7 +245,8 @@ static void bytes_are_those_of_the_format(void **state)
     mw_put_u64(wanted + 64, 1); /* the generation's first one  */
     uint64_t chain = mw_hash(wanted, 88, mw_hash_seed(&store_id, 3, 1));
     mw_put_u64(wanted + 88, chain);
-    drawn records[] = {{0, 1, 0, 5, 1, 3, "first"}, {0, 2, 1, 10, 1, 3, "the second"},
+    drawn records[] = {{0, 1, 0, 5, 1, 3, "first"},
+                       {0, 2, 1, 10, 1, 3, "the second"},
                        {0, 3, 2, 5, 1, 3, "third"}};
     size_t used = HEADER;
     for (int i = 0; i < 3; i++) {
@@ -241,19 +258,21 @@ static void bytes_are_those_of_the_format(void **state)
     close_place(&at);
 }
 
-/* ---- what was written is read ------------------------------------------------------------------ */
+/* ---- what was written is read ---------------------------------------------------------------- */
 
 static void entries_come_back_as_they_were_written(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {0, 1, 7, 8, 9, 4096, RECORD_MAX - 1, RECORD_MAX, RECORD_MAX + 1,
-                                   2 * RECORD_MAX, 600001};
+    static const size_t sizes[] = {
+        0, 1, 7, 8, 9, 4096, RECORD_MAX - 1, RECORD_MAX, RECORD_MAX + 1, 2 * RECORD_MAX, 600001};
     enum { COUNT = sizeof sizes / sizeof *sizes };
     place at = open_place();
     uint8_t *bytes = malloc(700000);
     for (size_t i = 0; i < 700000; i++) bytes[i] = (uint8_t)(i * 31 + i / 251);
     for (uint64_t i = 0; i < COUNT; i++) {
-        mw_log_entry entry = {.position = i + 1, .epoch = i % 2 ? 3 : 2, .durable_through = i / 2,
+        mw_log_entry entry = {.position = i + 1,
+                              .epoch = i % 2 ? 3 : 2,
+                              .durable_through = i / 2,
                               .kind = i % 3 ? MW_LOG_COMMIT : MW_LOG_ABORT,
                               .payload = mw_slice_of(bytes + i, sizes[i])};
         put_entry(&at, &entry);
@@ -291,14 +310,15 @@ static void half_an_entry_never_counts(void **state)
     place at = open_place();
     uint8_t *bytes = calloc(1, 600000);
     put(&at, 1, 0, "first");
-    mw_log_entry entry = {.position = 2, .epoch = 3, .kind = MW_LOG_COMMIT,
-                          .payload = mw_slice_of(bytes, 600000)};
+    mw_log_entry entry = {
+        .position = 2, .epoch = 3, .kind = MW_LOG_COMMIT, .payload = mw_slice_of(bytes, 600000)};
     put_entry(&at, &entry);
     close_segment(&at);
     uint64_t second = TWO + RECORD + RECORD_MAX;
     uint64_t third = second + RECORD + RECORD_MAX;
     uint64_t end = third + RECORD + 600000 - 2 * RECORD_MAX;
-    const uint64_t cuts[] = {end - 1, third + RECORD, third + 1, third, second + 1, second, TWO + 1, TWO};
+    const uint64_t cuts[] = {end - 1,    third + RECORD, third + 1, third,
+                             second + 1, second,         TWO + 1,   TWO};
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         sim_file_truncate(at.world, path, cuts[i]);
         seen found = look(&at);
@@ -345,7 +365,8 @@ static void a_resumed_segment_goes_on_behind_its_last_entry(void **state)
     mw_log_reader_end(reader, &offset, &chain);
     mw_log_reader_close(reader);
     mw_log_segment **segment = &at.segment;
-    assert_int_equal(mw_log_segment_resume(at.env, at.dir, &header, offset, chain, segment, NULL), MW_OK);
+    assert_int_equal(mw_log_segment_resume(at.env, at.dir, &header, offset, chain, segment, NULL),
+                     MW_OK);
     assert_string_equal(mw_log_segment_name(at.segment), path + 2);
     assert_int_equal(mw_log_segment_header(at.segment)->generation, 4);
     put(&at, 2, 1, "second");
@@ -353,7 +374,7 @@ static void a_resumed_segment_goes_on_behind_its_last_entry(void **state)
     close_place(&at);
 }
 
-/* ---- torn tails -------------------------------------------------------------------------------- */
+/* ---- torn tails ------------------------------------------------------------------------------ */
 
 /* L19: cut at every byte: all whole entries and nothing else, never an error, never a suspicion. */
 static void a_tail_torn_at_any_byte_is_cut(void **state)
@@ -369,7 +390,10 @@ static void a_tail_torn_at_any_byte_is_cut(void **state)
                                               : "";
         assert_string_equal(found.text, wanted);
         assert_int_equal(found.durable_through, 0);
-        assert_int_equal(found.offset, bytes >= END ? END : bytes >= THREE ? THREE : bytes >= TWO ? TWO : ONE);
+        assert_int_equal(found.offset, bytes >= END     ? END
+                                       : bytes >= THREE ? THREE
+                                       : bytes >= TWO   ? TWO
+                                                        : ONE);
     }
     close_place(&at);
 }
@@ -392,8 +416,8 @@ static void a_tail_of_zeros_is_clean(void **state)
     close_place(&at);
 }
 
-/* C08: rubbish behind the end that looks like a header: with a huge length, with a length that the file
-** does not have, with an unknown kind. Nothing is believed, and no memory is asked for. */
+/* C08: rubbish behind the end that looks like a header: with a huge length, with a length that the
+** file does not have, with an unknown kind. Nothing is believed, and no memory is asked for. */
 static void rubbish_behind_the_end_is_dropped(void **state)
 {
     (void)state;
@@ -440,9 +464,10 @@ static void a_record_with_a_hole_is_dropped(void **state)
     close_place(&at);
 }
 
-/* ---- damage ------------------------------------------------------------------------------------ */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
-/* L19: each bit of a record in the middle. What follows says that it was durable: that is damage. */
+/* L19: each bit of a record in the middle. What follows says that it was durable: that is
+** damage. */
 static void a_damaged_record_below_a_durable_through_is_told(void **state)
 {
     (void)state;
@@ -492,7 +517,7 @@ static void the_probe_passes_over_any_rubbish(void **state)
     close_place(&at);
 }
 
-/* ---- stale and moved records ------------------------------------------------------------------- */
+/* ---- stale and moved records ----------------------------------------------------------------- */
 
 /* C04: R1 is lost, R2 behind it survived; R3 of R1's length is written over R1. R2 stays dead. */
 static void a_record_behind_a_lost_one_stays_dead(void **state)
@@ -502,7 +527,8 @@ static void a_record_behind_a_lost_one_stays_dead(void **state)
     uint64_t chain = chain_of_header(&at);
     mw_log_header header = header_of(1, 1);
     mw_log_segment **segment = &at.segment;
-    assert_int_equal(mw_log_segment_resume(at.env, at.dir, &header, ONE, chain, segment, NULL), MW_OK);
+    assert_int_equal(mw_log_segment_resume(at.env, at.dir, &header, ONE, chain, segment, NULL),
+                     MW_OK);
     put(&at, 1, 0, "FIRST");
     seen found = look(&at);
     assert_string_equal(found.text, "FIRST");
@@ -532,7 +558,8 @@ static void a_moved_record_never_counts(void **state)
     mw_log_entry entry;
     mw_log_found what;
     uint64_t durable_through;
-    assert_int_equal(mw_log_reader_open(at.env, at.dir, &store_id, 3, 2, &reader, &whole, NULL), MW_OK);
+    assert_int_equal(mw_log_reader_open(at.env, at.dir, &store_id, 3, 2, &reader, &whole, NULL),
+                     MW_OK);
     assert_int_equal(mw_log_reader_next(reader, &entry, &what, NULL), MW_OK);
     assert_int_equal(what, MW_LOG_END);
     assert_int_equal(mw_log_reader_probe(reader, &durable_through, &whole, NULL), MW_OK);
@@ -541,7 +568,7 @@ static void a_moved_record_never_counts(void **state)
     close_place(&at);
 }
 
-/* ---- records with a right checksum and a wrong meaning ------------------------------------------ */
+/* ---- records with a right checksum and a wrong meaning --------------------------------------- */
 
 /* What stands behind the first entry, drawn record by record; the reader must end before it. */
 static void expect_dropped(const drawn *records, size_t count)
@@ -588,10 +615,10 @@ static void chains_that_break_a_rule_never_count(void **state)
     expect_dropped(unknown_part, 1);
 }
 
-/* ---- headers ----------------------------------------------------------------------------------- */
+/* ---- headers --------------------------------------------------------------------------------- */
 
-static mw_rc try_open(place *at, const mw_store_id *store, uint64_t epoch, uint64_t number, bool *whole,
-                      mw_err *err)
+static mw_rc try_open(place *at, const mw_store_id *store, uint64_t epoch, uint64_t number,
+                      bool *whole, mw_err *err)
 {
     mw_log_reader *reader = NULL;
     mw_rc rc = mw_log_reader_open(at->env, at->dir, store, epoch, number, &reader, whole, err);
@@ -624,8 +651,8 @@ static void half_a_header_says_that_there_is_no_record(void **state)
     close_place(&at);
 }
 
-/* I9: the header is durable before anything is written behind it. So a bad one with something behind it is
-** damage, never an empty segment. */
+/* I9: the header is durable before anything is written behind it. So a bad one with something
+** behind it is damage, never an empty segment. */
 static void a_damaged_header_above_records_is_corrupt(void **state)
 {
     (void)state;
@@ -705,7 +732,7 @@ static void a_missing_segment_is_missing(void **state)
     close_place(&at);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void creation_is_exclusive_and_durable(void **state)
 {
@@ -714,7 +741,8 @@ static void creation_is_exclusive_and_durable(void **state)
     mw_log_header header = header_of(1, 1);
     mw_log_segment *second = NULL;
     assert_int_equal(mw_log_segment_create(at.env, at.dir, &header, &second, NULL), MW_EXISTS);
-    assert_string_equal(look(&at).text, "first the second third"); /* the other's file is untouched */
+    assert_string_equal(look(&at).text,
+                        "first the second third"); /* the other's file is untouched */
     close_place(&at);
 
     at = open_place();
@@ -765,7 +793,8 @@ static void room_grows_in_large_steps(void **state)
     (void)state;
     place at = open_place();
     uint64_t before = sim_calls(at.world, SIM_ALLOCATE);
-    for (uint64_t position = 1; position <= 1000; position++) put(&at, position, position - 1, "words");
+    for (uint64_t position = 1; position <= 1000; position++)
+        put(&at, position, position - 1, "words");
     assert_int_equal(sim_calls(at.world, SIM_ALLOCATE) - before, 1);
     close_place(&at);
 }
@@ -815,7 +844,7 @@ static void a_failed_write_or_sync_says_which_file(void **state)
     close_place(&at);
 }
 
-/* ---- trouble while reading --------------------------------------------------------------------- */
+/* ---- trouble while reading ------------------------------------------------------------------- */
 
 /* An error is an error, never the end of the log. */
 static void a_failed_read_is_not_the_end(void **state)
@@ -831,7 +860,8 @@ static void a_failed_read_is_not_the_end(void **state)
         uint64_t durable_through;
         sim_fail_named(at.world, SIM_ANY_CALL, "wal-", n, EIO, false);
         mw_rc rc = mw_log_reader_open(at.env, at.dir, &store_id, 3, 1, &reader, &whole, NULL);
-        while (rc == MW_OK && found == MW_LOG_ENTRY) rc = mw_log_reader_next(reader, &entry, &found, NULL);
+        while (rc == MW_OK && found == MW_LOG_ENTRY)
+            rc = mw_log_reader_next(reader, &entry, &found, NULL);
         if (rc == MW_OK) rc = mw_log_reader_probe(reader, &durable_through, &clean, NULL);
         assert_int_equal(rc, MW_IO);
         mw_log_reader_close(reader);
@@ -844,8 +874,8 @@ static void reading_without_memory_fails_and_can_be_repeated(void **state)
     (void)state;
     place at = open_place();
     uint8_t *bytes = calloc(1, 600000);
-    mw_log_entry big = {.position = 1, .epoch = 3, .kind = MW_LOG_COMMIT,
-                        .payload = mw_slice_of(bytes, 600000)};
+    mw_log_entry big = {
+        .position = 1, .epoch = 3, .kind = MW_LOG_COMMIT, .payload = mw_slice_of(bytes, 600000)};
     put_entry(&at, &big);
     mw_rc rc = MW_NOMEM;
     uint64_t n = 1;
@@ -882,7 +912,8 @@ static void only_opening_a_segment_needs_memory(void **state)
     sim_fail(at.world, SIM_ALLOC, 1, ENOMEM, false);
     assert_int_equal(mw_log_segment_create(at.env, at.dir, &header, &second, NULL), MW_NOMEM);
     sim_fail(at.world, SIM_ALLOC, 1, ENOMEM, false);
-    assert_int_equal(mw_log_segment_resume(at.env, at.dir, &header, ONE, 0, &second, NULL), MW_NOMEM);
+    assert_int_equal(mw_log_segment_resume(at.env, at.dir, &header, ONE, 0, &second, NULL),
+                     MW_NOMEM);
     for (uint64_t n = 2; second == NULL; n++) {
         sim_fail_clear(at.world);
         sim_fail(at.world, SIM_ALLOC, n, ENOMEM, false);
@@ -893,7 +924,8 @@ static void only_opening_a_segment_needs_memory(void **state)
     sim_fail_clear(at.world);
     sim_fail(at.world, SIM_ALLOC, 1, ENOMEM, true);
     entry.payload = mw_slice_of(large, sizeof large);
-    assert_int_equal(mw_log_segment_reserve(at.segment, mw_log_entry_bytes(sizeof large), NULL), MW_OK);
+    assert_int_equal(mw_log_segment_reserve(at.segment, mw_log_entry_bytes(sizeof large), NULL),
+                     MW_OK);
     assert_int_equal(mw_log_segment_stage(at.segment, &entry, NULL), MW_OK);
     assert_int_equal(mw_log_segment_write(at.segment, NULL), MW_OK);
     assert_int_equal(mw_log_segment_sync(at.segment, NULL), MW_OK);
@@ -901,7 +933,7 @@ static void only_opening_a_segment_needs_memory(void **state)
     close_place(&at);
 }
 
-/* ---- rows -------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static mw_buf rows_payload(const mw_env *env)
 {
@@ -923,7 +955,8 @@ static mw_rc read_rows(mw_slice payload, mw_err *err)
     mw_log_rows rows;
     mw_log_op op;
     mw_rc rc = mw_log_rows_read(&entry, "wal-x", &rows, err);
-    while (rc == MW_OK && rows.op_count > 0) rc = mw_log_rows_next(&rows, &entry, "wal-x", &op, err);
+    while (rc == MW_OK && rows.op_count > 0)
+        rc = mw_log_rows_next(&rows, &entry, "wal-x", &op, err);
     return rc;
 }
 
@@ -967,8 +1000,10 @@ static void damaged_rows_are_corrupt(void **state)
     assert_non_null(strstr(err.text, "wal-x"));
     buf.size--;
     /* {offset of the field, a value that cannot be} */
-    static const uint64_t wrong[][2] = {
-        {0, 0}, {0, 2}, {0, 4}, {0, UINT64_MAX}, {8, 0}, {8, UINT64_MAX - 2}, {16, 4}, {16, (uint64_t)-4}};
+    static const uint64_t wrong[][2] = {{0, 0},  {0, 2},
+                                        {0, 4},  {0, UINT64_MAX},
+                                        {8, 0},  {8, UINT64_MAX - 2},
+                                        {16, 4}, {16, (uint64_t)-4}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         uint8_t *field = buf.data + wrong[i][0];
         uint64_t right = mw_get_u64(field);

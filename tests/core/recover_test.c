@@ -1,5 +1,6 @@
-/* recover_test.c: what is found after a bad end: every acknowledged row, a prefix of the others, and damage
-** by name. Worlds are killed (sim_kill), cut (all disk states) or damaged by hand, and opened again. */
+/* recover_test.c: what is found after a bad end: every acknowledged row, a prefix of the others,
+** and damage by name. Worlds are killed (sim_kill), cut (all disk states) or damaged by hand, and
+** opened again. */
 #include "recover.h"
 
 #include "commit.h"
@@ -14,8 +15,10 @@
 
 #include <cmocka.h>
 
-#define WAL "store/wal-0000000000000001-0000000000000001"
-#define WAL_2 "store/wal-0000000000000001-0000000000000002"
+#define WAL_NAME   "wal-0000000000000001-0000000000000001"
+#define WAL_2_NAME "wal-0000000000000001-0000000000000002"
+#define WAL        "store/" WAL_NAME
+#define WAL_2      "store/" WAL_2_NAME
 
 /* Rows 1=a 2=b 3=c, each a commit of its own, and a process that was killed. */
 static sim *killed_world(void)
@@ -93,7 +96,7 @@ static void expect_refused(sim *world, mw_rc wanted, const char *named)
     if (!strstr(err.text, named)) fail_msg("\"%s\" does not name %s", err.text, named);
 }
 
-/* ---- tails --------------------------------------------------------------------------------------- */
+/* ---- tails ----------------------------------------------------------------------------------- */
 
 /* L19, C07: the last record is cut at every byte. All whole rows, the new row, no flag needed. */
 static void a_tail_torn_at_any_byte_is_cut(void **state)
@@ -147,9 +150,9 @@ static void a_tail_of_rubbish_is_cut(void **state)
     }
 }
 
-/* C04, I2, I10: a group of three was in flight, each row in sectors of its own. Of every state that the
-** disk may hold a prefix is found; a new row of the same length is written; what was behind the torn place
-** stays dead for ever. */
+/* C04, I2, I10: a group of three was in flight, each row in sectors of its own. Of every state that
+** the disk may hold a prefix is found; a new row of the same length is written; what was behind the
+** torn place stays dead for ever. */
 static void a_torn_group_leaves_a_prefix_and_the_rest_stays_dead(void **state)
 {
     (void)state;
@@ -158,7 +161,8 @@ static void a_torn_group_leaves_a_prefix_and_the_rest_stays_dead(void **state)
     sim *world = engine_world();
     mw_db *db = engine_open(world, NULL);
     engine_put(db, 1, "acked");
-    engine_call leader = {.run = engine_run_put, .db = db, .id = 2, .words = "leader", .kind = MW_TXN_LIGHT};
+    engine_call leader = {
+        .run = engine_run_put, .db = db, .id = 2, .words = "leader", .kind = MW_TXN_LIGHT};
     int first = sim_hold(world, SIM_WRITE, "wal-");
     engine_start(&leader);
     assert_true(sim_wait_held(world, first));
@@ -193,8 +197,10 @@ static void a_torn_group_leaves_a_prefix_and_the_rest_stays_dead(void **state)
         seen[count - 2]++;
         for (int j = 0; j < 3; j++) {
             const char *found = engine_find(again, 10 + j);
-            if (j < count - 2) assert_string_equal(found, words[j]);
-            else assert_null(found);
+            if (j < count - 2)
+                assert_string_equal(found, words[j]);
+            else
+                assert_null(found);
         }
         engine_put(again, 20, words[3]);
         sim *killed = sim_kill(after);
@@ -213,10 +219,10 @@ static void a_torn_group_leaves_a_prefix_and_the_rest_stays_dead(void **state)
     engine_end(world);
 }
 
-/* ---- damage -------------------------------------------------------------------------------------- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
-/* L19, I9: a bit of every byte of a record in the middle: refused, with file and offset. What is behind it
-** says that it had been durable. */
+/* L19, I9: a bit of every byte of a record in the middle: refused, with file and offset. What is
+** behind it says that it had been durable. */
 static void damage_in_the_middle_is_refused_by_name(void **state)
 {
     (void)state;
@@ -227,7 +233,7 @@ static void damage_in_the_middle_is_refused_by_name(void **state)
     for (uint64_t byte = at[1]; byte < at[2]; byte++) {
         sim *world = killed_world();
         sim_file_flip(world, WAL, byte * 8 + byte % 8);
-        expect_refused(world, MW_CORRUPT, WAL + 6);
+        expect_refused(world, MW_CORRUPT, WAL_NAME);
         expect_refused(world, MW_CORRUPT, offset);
         sim_file_flip(world, WAL, byte * 8 + byte % 8);
         expect_rows(world, "1=a 2=b 3=c"); /* and nothing was made worse */
@@ -249,8 +255,8 @@ static void damage_in_the_last_record_of_a_killed_process_is_a_tail(void **state
     }
 }
 
-/* A store that was closed says where its log ended: a last record that is damaged or cut off since then, or
-** a last segment that is gone, is damage. On the next start of the machine as well. */
+/* A store that was closed says where its log ended: a last record that is damaged or cut off since
+** then, or a last segment that is gone, is damage. On the next start of the machine as well. */
 static void damage_in_the_last_record_of_a_closed_store_is_refused(void **state)
 {
     (void)state;
@@ -303,7 +309,8 @@ static sim *world_of_three_segments(void)
     return after;
 }
 
-/* C06, C87: a segment in the middle is missing, or was cut at the end of a record: refused, and named. */
+/* C06, C87: a segment in the middle is missing, or was cut at the end of a record: refused, and
+** named. */
 static void a_missing_segment_is_refused_by_name(void **state)
 {
     (void)state;
@@ -360,15 +367,17 @@ static void damage_in_an_older_epochs_part_is_refused(void **state)
         mw_db *db = engine_open(world, NULL);
         engine_put(db, 4, "d");
         mw_db_abandon(db);
-        if (i == 0) sim_file_flip(world, WAL, 8 * (at[1] + 50));
-        else sim_file_delete(world, WAL);
+        if (i == 0)
+            sim_file_flip(world, WAL, 8 * (at[1] + 50));
+        else
+            sim_file_delete(world, WAL);
         expect_refused(world, MW_CORRUPT, "wal-");
         engine_end(world);
     }
 }
 
-/* C13: the newest manifest, cut at every length, or with a bit of any byte changed: refused by name, never an
-** empty table. */
+/* C13: the newest manifest, cut at every length, or with a bit of any byte changed: refused by
+** name, never an empty table. */
 static void a_damaged_manifest_is_refused_by_name(void **state)
 {
     (void)state;
@@ -398,7 +407,7 @@ static void a_damaged_manifest_is_refused_by_name(void **state)
     engine_end(world);
 }
 
-/* ---- records that mean what cannot be ------------------------------------------------------------- */
+/* ---- records that mean what cannot be -------------------------------------------------------- */
 
 /* Adds an entry with a right checksum and chain behind the killed world's log. */
 static sim *world_with(mw_log_kind kind, mw_slice payload)
@@ -417,7 +426,8 @@ static sim *world_with(mw_log_kind kind, mw_slice payload)
     mw_log_header of = {.epoch = 1, .number = 1};
     memcpy(of.store.bytes, header + 16, sizeof of.store.bytes);
     mw_log_segment *segment;
-    mw_log_entry entry = {.position = 4, .epoch = 1, .durable_through = 3, .kind = kind, .payload = payload};
+    mw_log_entry entry = {
+        .position = 4, .epoch = 1, .durable_through = 3, .kind = kind, .payload = payload};
     assert_int_equal(env->dir_open(env->ctx, ENGINE_STORE, false, &dir), 0);
     mw_rc rc = mw_log_segment_resume(env, dir, &of, at[3], mw_get_u64(chain), &segment, NULL);
     assert_int_equal(rc, MW_OK);
@@ -464,19 +474,19 @@ static void entries_that_cannot_be_are_refused(void **state)
     expect_rows(right, "1=a 2=b");
     engine_end(right);
     sim *wrong[] = {
-        world_with_commit(1, 3, 1),  /* a sequence that was used        */
+        world_with_commit(1, 3, 1), /* a sequence that was used        */
         world_with_commit(1, 0, 1),
-        world_with_commit(2, 4, 1),  /* rows that are not there         */
+        world_with_commit(2, 4, 1), /* rows that are not there         */
         world_with_commit(0, 4, 0),
-        world_with_commit(1, 4, 2),  /* more live ids than rows         */
+        world_with_commit(1, 4, 2), /* more live ids than rows         */
         world_with_commit(1, 4, -9),
-        world_with_abort(2, 8),      /* not the last entry              */
-        world_with_abort(4, 8),      /* itself                          */
+        world_with_abort(2, 8), /* not the last entry              */
+        world_with_abort(4, 8), /* itself                          */
         world_with_abort(3, 16),
         world_with_abort(3, 4),
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        expect_refused(wrong[i], MW_CORRUPT, WAL + 6);
+        expect_refused(wrong[i], MW_CORRUPT, WAL_NAME);
         engine_end(wrong[i]);
     }
 }
@@ -500,7 +510,9 @@ static void a_count_below_zero_is_refused(void **state)
     payload[24] = 2;
     payload[25] = 8;
     mw_log_header of = {.store = id, .epoch = 1, .number = 1};
-    mw_log_entry entry = {.position = 1, .epoch = 1, .kind = MW_LOG_COMMIT,
+    mw_log_entry entry = {.position = 1,
+                          .epoch = 1,
+                          .kind = MW_LOG_COMMIT,
                           .payload = mw_slice_of(payload, sizeof payload)};
     mw_log_segment *segment;
     int dir;
@@ -526,7 +538,10 @@ static void a_generation_that_starts_elsewhere_is_refused(void **state)
         int dir;
         uint8_t header[MW_LOG_HEADER_BYTES];
         assert_int_equal(sim_file_read(world, WAL, 0, header, sizeof header), sizeof header);
-        mw_log_header next = {.epoch = 1, .number = 2, .generation = i ? 2 : 1, .first_position = 4,
+        mw_log_header next = {.epoch = 1,
+                              .number = 2,
+                              .generation = i ? 2 : 1,
+                              .first_position = 4,
                               .generation_start = i ? 2 : 1};
         memcpy(next.store.bytes, header + 16, sizeof next.store.bytes);
         mw_log_segment *segment;
@@ -534,13 +549,15 @@ static void a_generation_that_starts_elsewhere_is_refused(void **state)
         assert_int_equal(mw_log_segment_create(env, dir, &next, &segment, NULL), MW_OK);
         mw_log_segment_close(segment);
         env->dir_close(env->ctx, dir);
-        if (i) expect_refused(world, MW_CORRUPT, WAL_2 + 6);
-        else expect_rows(world, "1=a 2=b 3=c"); /* a second segment of the same generation is one */
+        if (i)
+            expect_refused(world, MW_CORRUPT, WAL_2_NAME);
+        else
+            expect_rows(world, "1=a 2=b 3=c"); /* a second segment of the same generation is one */
         engine_end(world);
     }
 }
 
-/* ---- decisions ------------------------------------------------------------------------------------ */
+/* ---- decisions ------------------------------------------------------------------------------- */
 
 /* An entry is committed unless its abort follows. Killed after the prepare: there. Killed after the
 ** rollback: not there, and the count knows. */
@@ -565,7 +582,8 @@ static void an_entry_counts_unless_its_abort_follows(void **state)
     }
 }
 
-/* The abort is part of the tail that a successor copies, its entry is not: they still find together. */
+/* The abort is part of the tail that a successor copies, its entry is not: they still find
+** together. */
 static void a_copied_abort_finds_its_entry(void **state)
 {
     (void)state;
@@ -591,10 +609,10 @@ static void a_copied_abort_finds_its_entry(void **state)
     engine_end(world);
 }
 
-/* ---- durability normal ---------------------------------------------------------------------------- */
+/* ---- durability normal ----------------------------------------------------------------------- */
 
-/* Written, frozen, written on, killed: what lies above the last durable-through spans two segments of two
-** generations. The next owner's segment is well formed, and so is the one after it. */
+/* Written, frozen, written on, killed: what lies above the last durable-through spans two segments
+** of two generations. The next owner's segment is well formed, and so is the one after it. */
 static void an_unsynced_tail_may_span_a_freeze(void **state)
 {
     (void)state;
@@ -622,8 +640,8 @@ static void an_unsynced_tail_may_span_a_freeze(void **state)
     engine_end(world);
 }
 
-/* I2: with durability normal a power cut may take the last rows, but leaves a prefix, whatever freezes and
-** flushes came in between; what a flush has listed is not lost with the log. */
+/* I2: with durability normal a power cut may take the last rows, but leaves a prefix, whatever
+** freezes and flushes came in between; what a flush has listed is not lost with the log. */
 static void a_power_cut_leaves_a_prefix_of_normal_commits(void **state)
 {
     (void)state;
@@ -642,9 +660,11 @@ static void a_power_cut_leaves_a_prefix_of_normal_commits(void **state)
     }
     int64_t flushed = engine_figure(db, "wal_cursor");
     assert_int_equal(flushed, 5);
-    /* The thread that syncs is held, so that the disk stands still: it comes for this row at the latest. */
+    /* The thread that syncs is held, so that the disk stands still: it comes for this row at the
+    ** latest. */
     int hold = sim_hold(world, SIM_FILE_SYNC, "wal-");
-    engine_call last = {.run = engine_run_put, .db = db, .id = 8, .words = "x", .kind = MW_TXN_LIGHT};
+    engine_call last = {
+        .run = engine_run_put, .db = db, .id = 8, .words = "x", .kind = MW_TXN_LIGHT};
     engine_start(&last);
     assert_true(sim_wait_held(world, hold));
     uint32_t states = sim_disk_count(world, 400);
@@ -655,7 +675,8 @@ static void a_power_cut_leaves_a_prefix_of_normal_commits(void **state)
         int64_t count = engine_count(again);
         assert_in_range(count, flushed, 8);
         shorter += count < 8;
-        for (int64_t id = 1; id < 9; id++) assert_int_equal(engine_find(again, id) != NULL, id <= count);
+        for (int64_t id = 1; id < 9; id++)
+            assert_int_equal(engine_find(again, id) != NULL, id <= count);
         engine_put(again, 50, "more");
         mw_db_abandon(again);
         again = engine_open(after, &options);
@@ -671,7 +692,7 @@ static void a_power_cut_leaves_a_prefix_of_normal_commits(void **state)
     engine_end(world);
 }
 
-/* ---- what comes back ------------------------------------------------------------------------------- */
+/* ---- what comes back ------------------------------------------------------------------------- */
 
 /* Generations come back as they were cut: number, interval, frozen or active. */
 static void generations_come_back_as_they_were_cut(void **state)
@@ -709,8 +730,10 @@ static void what_is_listed_is_not_replayed(void **state)
         engine_fill(db, 1, 3, "x");
         engine_flush(db);
         engine_merge(db, 0);
-        if (killed) mw_db_abandon(db);
-        else engine_close(db);
+        if (killed)
+            mw_db_abandon(db);
+        else
+            engine_close(db);
         db = engine_open(world, NULL);
         assert_int_equal(engine_count(db), 3);
         assert_int_equal(engine_figure(db, "memtable_rows"), 0);
@@ -729,7 +752,8 @@ static void an_entry_of_many_records_comes_back(void **state)
     static char words[BYTES + 1];
     memset(words, 'w', BYTES);
     mw_txn *txn = engine_begin(db);
-    for (int64_t id = 0; id < 300; id++) engine_txn_put(txn, id, words); /* 1 MB: four records and more */
+    for (int64_t id = 0; id < 300; id++)
+        engine_txn_put(txn, id, words); /* 1 MB: four records and more */
     engine_commit(txn, MW_TXN_LIGHT);
     mw_db_abandon(db);
     db = engine_open(world, NULL);
@@ -739,19 +763,26 @@ static void an_entry_of_many_records_comes_back(void **state)
     engine_end(world);
 }
 
-/* ---- leftovers --------------------------------------------------------------------------------------- */
+/* ---- leftovers ------------------------------------------------------------------------------- */
 
 /* I11: leftovers of a crash go when the store is owned; what is not ours stays. */
 static void leftovers_are_swept_and_nothing_else(void **state)
 {
     (void)state;
     static const char *const leftovers[] = {
-        "store/tmp-manifest-0000000000000001-00000000000000aa", "store/table-0000000000000001-00000000000000ff",
-        "store/wal-0000000000000001-00000000000000ff", "store/manifest-0000000000000001",
+        "store/tmp-manifest-0000000000000001-00000000000000aa",
+        "store/table-0000000000000001-00000000000000ff",
+        "store/wal-0000000000000001-00000000000000ff",
+        "store/manifest-0000000000000001",
     };
     static const char *const others[] = {
-        "store/notes.txt", "store/tmp-mine", "store/table-of-contents", "store/wal-paper", "store/manifest-o",
-        "store/table-00000000000000ff-0000000000000001", "store/wal-00000000000000ff-0000000000000001",
+        "store/notes.txt",
+        "store/tmp-mine",
+        "store/table-of-contents",
+        "store/wal-paper",
+        "store/manifest-o",
+        "store/table-00000000000000ff-0000000000000001",
+        "store/wal-00000000000000ff-0000000000000001",
     };
     sim *world = engine_world();
     mw_db *db = engine_open(world, NULL);
@@ -762,7 +793,8 @@ static void leftovers_are_swept_and_nothing_else(void **state)
     for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++) {
         sim_file_put(world, leftovers[i], "", 0);
     }
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) sim_file_put(world, others[i], "", 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        sim_file_put(world, others[i], "", 0);
     db = engine_open(world, NULL);
     assert_string_equal(engine_rows(db), "1=a 2=b");
     for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++) {
@@ -793,10 +825,10 @@ static void a_sweep_that_fails_is_tried_again(void **state)
     engine_end(world);
 }
 
-/* ---- trouble while recovering -------------------------------------------------------------------------- */
+/* ---- trouble while recovering ---------------------------------------------------------------- */
 
-/* Each call of an open in turn fails, or each allocation: an error that leaves nothing open, and the next
-** open has all rows. Never a table that lacks some. */
+/* Each call of an open in turn fails, or each allocation: an error that leaves nothing open, and
+** the next open has all rows. Never a table that lacks some. */
 static void expect_all_or_an_error(sim_op op, int sys, uint64_t least)
 {
     mw_rc rc = MW_IO;

@@ -1,4 +1,5 @@
-/* report_test.c: the figures are those of what was done, agree with each other and with the folder. */
+/* report_test.c: the figures are those of what was done, agree with each other and with the
+** folder. */
 #include "report.h"
 
 #include "engine.h"
@@ -10,9 +11,7 @@
 
 #include <cmocka.h>
 
-/* ---- figures ---------------------------------------------------------------------------------------- */
-
-static double ratio_of(mw_db *db, const char *name);
+/* ---- figures --------------------------------------------------------------------------------- */
 
 typedef struct names {
     char text[2048];
@@ -51,11 +50,37 @@ static void every_promised_figure_is_there_once(void **state)
 {
     (void)state;
     static const char *const promised[] = {
-        "rows", "physical_rows", "memtable_rows", "memtable_bytes", "generations", "generation_rows", "base_rows",
-        "base_levels", "files", "file_bytes", "wal_bytes", "wal_cursor", "wal_position", "epoch", "path", "manifest",
-        "commits", "wal_writes", "wal_syncs", "flushes", "merges", "bytes_written", "bytes_logical",
-        "write_amplification", "space_amplification", "cache_hits", "cache_misses", "snapshots",
-        "oldest_snapshot_s", "stall_s", "last_error",
+        "rows",
+        "physical_rows",
+        "memtable_rows",
+        "memtable_bytes",
+        "generations",
+        "generation_rows",
+        "base_rows",
+        "base_levels",
+        "files",
+        "file_bytes",
+        "wal_bytes",
+        "wal_cursor",
+        "wal_position",
+        "epoch",
+        "path",
+        "manifest",
+        "commits",
+        "wal_writes",
+        "wal_syncs",
+        "flushes",
+        "merges",
+        "bytes_written",
+        "bytes_logical",
+        "write_amplification",
+        "space_amplification",
+        "cache_hits",
+        "cache_misses",
+        "snapshots",
+        "oldest_snapshot_s",
+        "stall_s",
+        "last_error",
     };
     sim *world = engine_world();
     mw_db *db = engine_open(world, NULL);
@@ -76,7 +101,8 @@ static void every_promised_figure_is_there_once(void **state)
 static void expect(mw_db *db, const char *name, int64_t wanted)
 {
     int64_t found = engine_figure(db, name);
-    if (found != wanted) fail_msg("%s: expected %lld, found %lld", name, (long long)wanted, (long long)found);
+    if (found != wanted)
+        fail_msg("%s: expected %lld, found %lld", name, (long long)wanted, (long long)found);
 }
 
 static void figures_follow_what_was_done(void **state)
@@ -127,8 +153,8 @@ static void figures_follow_what_was_done(void **state)
     engine_end(world);
 }
 
-/* I7, 2.4: rows = the count of a snapshot; physical rows = generation rows + base rows; sizes are those of
-** the files; amplifications are what their words say. */
+/* I7, 2.4: rows = the count of a snapshot; physical rows = generation rows + base rows; sizes are
+** those of the files; amplifications are what their words say. */
 static void figures_agree_with_each_other_and_with_the_files(void **state)
 {
     (void)state;
@@ -145,17 +171,21 @@ static void figures_agree_with_each_other_and_with_the_files(void **state)
     engine_put(db, 1000, "memory");
     expect(db, "rows", engine_count(db));
     int64_t physical = engine_figure(db, "physical_rows");
-    assert_int_equal(physical, engine_figure(db, "generation_rows") + engine_figure(db, "base_rows"));
+    assert_int_equal(physical,
+                     engine_figure(db, "generation_rows") + engine_figure(db, "base_rows"));
     char path[ENGINE_PATH_BYTES];
     int64_t bytes = 0;
-    for (uint32_t i = 0; engine_file(world, "table-", i, path); i++) bytes += sim_file_size(world, path);
+    for (uint32_t i = 0; engine_file(world, "table-", i, path); i++)
+        bytes += sim_file_size(world, path);
     expect(db, "file_bytes", bytes);
     expect(db, "files", engine_file_count(world, "table-"));
     bytes = 0;
-    for (uint32_t i = 0; engine_file(world, "wal-", i, path); i++) bytes += sim_file_size(world, path);
+    for (uint32_t i = 0; engine_file(world, "wal-", i, path); i++)
+        bytes += sim_file_size(world, path);
     expect(db, "wal_bytes", bytes);
     assert_true(engine_file(world, "manifest-", 0, path));
-    snprintf(path, sizeof path, "store/manifest-%016llx", (unsigned long long)engine_figure(db, "manifest"));
+    snprintf(path, sizeof path, "store/manifest-%016llx",
+             (unsigned long long)engine_figure(db, "manifest"));
     assert_true(sim_file_exists(world, path));
     double rows = (double)engine_figure(db, "rows");
     assert_true(ratio_of(db, "space_amplification") == (double)physical / rows);
@@ -220,7 +250,8 @@ static void the_last_error_is_shown(void **state)
     sim *world = engine_world();
     mw_db *db = engine_open(world, NULL);
     assert_null(engine_words(db, "last_error"));
-    sim_fail_named(world, SIM_FILE_SYNC, "wal-", 2, EIO, false); /* the first is the new segment's */
+    sim_fail_named(world, SIM_FILE_SYNC, "wal-", 2, EIO,
+                   false); /* the first is the new segment's */
     mw_err err = {0};
     assert_int_equal(engine_try(db, 1, "a", MW_TXN_LIGHT, &err), MW_PERSISTENCE);
     assert_string_equal(engine_words(db, "last_error"), err.text);
@@ -243,7 +274,7 @@ static void figures_that_cannot_be_had_are_an_error(void **state)
     engine_end(world);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 typedef struct listed {
     sim *world;
@@ -261,12 +292,14 @@ static void note_file(void *arg, const mw_file_info *file)
     if (size < 0) fail_msg("%s is listed, but not there", path);
     if (file->bytes >= 0) assert_int_equal(file->bytes, size);
     size_t used = strlen(all->text);
-    snprintf(all->text + used, sizeof all->text - used, "%s %d %lld %lld %lld, ", file->kind, file->level,
-             (long long)file->generation, (long long)file->rows, (long long)file->tombstones);
+    snprintf(all->text + used, sizeof all->text - used, "%s %d %lld %lld %lld, ", file->kind,
+             file->level, (long long)file->generation, (long long)file->rows,
+             (long long)file->tombstones);
     if (strcmp(file->kind, "table") == 0) {
         all->count++;
         assert_int_equal(file->key_min.size, 8);
-        assert_true(mw_key_get_integer(file->key_min.data) <= mw_key_get_integer(file->key_max.data));
+        assert_true(mw_key_get_integer(file->key_min.data) <=
+                    mw_key_get_integer(file->key_max.data));
     } else {
         assert_null(file->key_min.data);
         assert_null(file->key_max.data);
@@ -287,7 +320,8 @@ static void files_are_listed_as_they_are(void **state)
     engine_put(db, 30, "z");
     listed all = {.world = world};
     assert_int_equal(mw_db_files(db, note_file, &all, NULL), MW_OK);
-    assert_string_equal(all.text, "manifest -1 -1 -1 -1, table 1 1 10 0, table 0 2 1 1, log -1 3 -1 -1, ");
+    assert_string_equal(all.text,
+                        "manifest -1 -1 -1 -1, table 1 1 10 0, table 0 2 1 1, log -1 3 -1 -1, ");
     assert_int_equal(all.count, 2);
     engine_close(db);
     engine_end(world);

@@ -1,4 +1,5 @@
-/* snapshot_test.c: a snapshot is one moment, whatever happens meanwhile; a cursor reads it in every way. */
+/* snapshot_test.c: a snapshot is one moment, whatever happens meanwhile; a cursor reads it in every
+** way. */
 #include "snapshot.h"
 
 #include "engine.h"
@@ -24,11 +25,11 @@ static int64_t id_of(const mw_cursor *cursor)
     return mw_cursor_valid(cursor) ? mw_key_get_integer(mw_cursor_key(cursor).data) : -1;
 }
 
-/* ---- one moment ------------------------------------------------------------------------------------- */
+/* ---- one moment ------------------------------------------------------------------------------ */
 
-/* C33, C35, I13: three rows are read; others insert a smaller and a larger id, change and delete rows,
-** flush and merge; the scan goes on over exactly what was there at its start. A second cursor with look-ups
-** in between sees the same. */
+/* C33, C35, I13: three rows are read; others insert a smaller and a larger id, change and delete
+** rows, flush and merge; the scan goes on over exactly what was there at its start. A second cursor
+** with look-ups in between sees the same. */
 static void a_scan_sees_the_moment_of_its_start(void **state)
 {
     (void)state;
@@ -77,7 +78,8 @@ static void an_undecided_commit_is_not_seen(void **state)
         sim *world = engine_world();
         mw_db *db = engine_open(world, NULL);
         engine_put(db, 1, "a");
-        engine_call put = {.run = engine_run_put, .db = db, .id = 1, .words = "A", .kind = MW_TXN_LIGHT};
+        engine_call put = {
+            .run = engine_run_put, .db = db, .id = 1, .words = "A", .kind = MW_TXN_LIGHT};
         int hold = sim_hold(world, SIM_WRITE, "wal-");
         engine_start(&put);
         assert_true(sim_wait_held(world, hold));
@@ -94,8 +96,9 @@ static void an_undecided_commit_is_not_seen(void **state)
     }
 }
 
-/* L21, C28: the same id in the base, a generation, a frozen and the active memtable and in a transaction. At
-** each stage the newest counts, whichever way it is read (engine_read reads in all of them). */
+/* L21, C28: the same id in the base, a generation, a frozen and the active memtable and in a
+** transaction. At each stage the newest counts, whichever way it is read (engine_read reads in all
+** of them). */
 static void the_newest_version_of_an_id_counts(void **state)
 {
     (void)state;
@@ -130,7 +133,7 @@ static void the_newest_version_of_an_id_counts(void **state)
     engine_end(world);
 }
 
-/* ---- a transaction's own changes ---------------------------------------------------------------------- */
+/* ---- a transaction's own changes ------------------------------------------------------------- */
 
 /* I13: a statement never meets what its own transaction writes after it began. */
 static void later_changes_of_the_transaction_are_not_met(void **state)
@@ -161,8 +164,8 @@ static void later_changes_of_the_transaction_are_not_met(void **state)
     engine_end(world);
 }
 
-/* I13: back to a savepoint while cursors are open: what was taken before still shows its moment, the cursor
-** in the middle of it goes on, and new changes are not met. */
+/* I13: back to a savepoint while cursors are open: what was taken before still shows its moment,
+** the cursor in the middle of it goes on, and new changes are not met. */
 static void a_savepoint_undone_does_not_move_an_open_cursor(void **state)
 {
     (void)state;
@@ -215,8 +218,10 @@ static void a_snapshot_outlives_its_transaction(void **state)
         mw_snapshot *snapshot = NULL;
         assert_int_equal(mw_snapshot_take(db, txn, &snapshot, NULL), MW_OK);
         assert_ptr_equal(mw_snapshot_ref(snapshot), snapshot);
-        if (commits) engine_commit(txn, MW_TXN_LIGHT);
-        else engine_rollback(txn);
+        if (commits)
+            engine_commit(txn, MW_TXN_LIGHT);
+        else
+            engine_rollback(txn);
         engine_put(db, 1, "A");
         engine_flush(db);
         engine_merge(db, 0);
@@ -230,14 +235,16 @@ static void a_snapshot_outlives_its_transaction(void **state)
     }
 }
 
-/* A writer's snapshot has the queued rows of others (else it would lose their update), a reader's has not. */
+/* A writer's snapshot has the queued rows of others (else it would lose their update), a reader's
+** has not. */
 static void a_writer_sees_queued_rows_and_a_reader_does_not(void **state)
 {
     (void)state;
     sim *world = engine_world();
     mw_db *db = engine_open(world, NULL);
     engine_put(db, 1, "a");
-    engine_call put = {.run = engine_run_put, .db = db, .id = 1, .words = "queued", .kind = MW_TXN_LIGHT};
+    engine_call put = {
+        .run = engine_run_put, .db = db, .id = 1, .words = "queued", .kind = MW_TXN_LIGHT};
     int hold = sim_hold(world, SIM_FILE_SYNC, "wal-");
     engine_start(&put);
     assert_true(sim_wait_held(world, hold));
@@ -254,10 +261,11 @@ static void a_writer_sees_queued_rows_and_a_reader_does_not(void **state)
     engine_end(world);
 }
 
-/* ---- every way to read ----------------------------------------------------------------------------------- */
+/* ---- every way to read ----------------------------------------------------------------------- */
 
-/* Even ids 2..40 lie spread over base, two generations, a frozen and the active memtable; those that divide
-** by 6 are deleted, in another part each. Every seek is compared with the plain answer. */
+/* Even ids 2..40 lie spread over base, two generations, a frozen and the active memtable; those
+** that divide by 6 are deleted, in another part each. Every seek is compared with the plain
+** answer. */
 static mw_db *open_spread(sim *world)
 {
     mw_db *db = engine_open(world, NULL);
@@ -337,13 +345,15 @@ static void every_seek_finds_its_neighbour(void **state)
     engine_end(world);
 }
 
-/* C28, I7: everywhere, and each also after a reopen, all ways of counting agree (engine_read compares the
-** forward scan, the backward scan, the look-up of each id and the maintained count). */
+/* C28, I7: everywhere, and each also after a reopen, all ways of counting agree (engine_read
+** compares the forward scan, the backward scan, the look-up of each id and the maintained
+** count). */
 static void all_ways_of_counting_agree_everywhere(void **state)
 {
     (void)state;
-    static const char rows[] = "2=base 4=generation 8=generation 10=base 14=base 16=generation 20=generation "
-                               "22=base 26=base 28=generation 32=generation 34=base 38=base 40=active";
+    static const char rows[] =
+        "2=base 4=generation 8=generation 10=base 14=base 16=generation 20=generation "
+        "22=base 26=base 28=generation 32=generation 34=base 38=base 40=active";
     sim *world = engine_world();
     mw_db *db = open_spread(world);
     for (int place = 0; place < 3; place++) {
@@ -384,7 +394,8 @@ static void an_empty_store_reads_as_empty(void **state)
     engine_end(world);
 }
 
-/* A whole row, of memory and of a table file, is the same bytes (compensation puts rows back by it). */
+/* A whole row, of memory and of a table file, is the same bytes (compensation puts rows back by
+** it). */
 static void a_row_is_the_same_bytes_everywhere(void **state)
 {
     (void)state;
@@ -410,10 +421,10 @@ static void a_row_is_the_same_bytes_everywhere(void **state)
     engine_end(world);
 }
 
-/* ---- files that are gone ------------------------------------------------------------------------------- */
+/* ---- files that are gone --------------------------------------------------------------------- */
 
-/* C34, L36, I11: a snapshot reads on in files that a merge has removed. When it goes, they are closed, and
-** the figures tell. */
+/* C34, L36, I11: a snapshot reads on in files that a merge has removed. When it goes, they are
+** closed, and the figures tell. */
 static void a_snapshot_reads_on_in_removed_files(void **state)
 {
     (void)state;
@@ -429,7 +440,8 @@ static void a_snapshot_reads_on_in_removed_files(void **state)
     assert_int_equal(engine_figure(db, "snapshots"), 1);
     engine_merge(db, 0);
     assert_int_equal(engine_file_count(world, "table-"), 1);
-    assert_int_equal(sim_open_count(world), open + 1); /* four inputs, kept by the snapshot, and the base */
+    assert_int_equal(sim_open_count(world),
+                     open + 1); /* four inputs, kept by the snapshot, and the base */
     assert_string_equal(engine_read(snapshot), "1=x 2=x 3=x 4=x");
     mw_snapshot_release(snapshot);
     assert_int_equal(sim_open_count(world), open - 3);
@@ -438,7 +450,7 @@ static void a_snapshot_reads_on_in_removed_files(void **state)
     engine_end(world);
 }
 
-/* ---- trouble --------------------------------------------------------------------------------------------- */
+/* ---- trouble --------------------------------------------------------------------------------- */
 
 /* Scans everything; the answer is that of the first call that failed. *count: rows met. */
 static mw_rc scan_all(mw_db *db, int64_t *count, mw_err *err)
@@ -462,8 +474,8 @@ static mw_rc scan_all(mw_db *db, int64_t *count, mw_err *err)
     return rc;
 }
 
-/* C24: id 9 old in the base, new in the memtable. Each allocation, or each read, of a scan in turn fails: an
-** error, or all rows, each once. */
+/* C24: id 9 old in the base, new in the memtable. Each allocation, or each read, of a scan in turn
+** fails: an error, or all rows, each once. */
 static void expect_all_or_an_error(sim_op op, int sys, mw_rc wanted)
 {
     sim *world = engine_world();
@@ -500,7 +512,8 @@ static void a_scan_in_trouble_gives_an_error_or_all_rows(void **state)
     expect_all_or_an_error(SIM_READ, EIO, MW_IO);
 }
 
-/* I9: a bit of any byte of a table file: an error that names the file, or the right rows; never others. */
+/* I9: a bit of any byte of a table file: an error that names the file, or the right rows; never
+** others. */
 static void a_damaged_table_file_gives_an_error_or_the_right_rows(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* store_test.c: how a store moves from one version and one manifest to the next, and what it does when a
-** number is taken, lost, or of unknown fate. */
+/* store_test.c: how a store moves from one version and one manifest to the next, and what it does
+** when a number is taken, lost, or of unknown fate. */
 #include "store.h"
 
 #include "commit.h"
@@ -36,7 +36,7 @@ static void a_store_without_memory_or_locks_is_none(void **state)
     mw_store_free(NULL);
 }
 
-/* ---- words ---------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static mw_err cause_of(mw_rc rc, const char *words)
 {
@@ -102,10 +102,10 @@ static void a_deadline_beyond_all_time_is_none(void **state)
     engine_end(world);
 }
 
-/* ---- versions -------------------------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
-/* I4, I11: a new version drops the memtables that its cursor covers and keeps the others; who holds an older
-** one keeps them all. */
+/* I4, I11: a new version drops the memtables that its cursor covers and keeps the others; who holds
+** an older one keeps them all. */
 static void memtables_go_when_the_cursor_covers_them(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void table_numbers_are_given_once(void **state)
     engine_end(world);
 }
 
-/* ---- manifests -------------------------------------------------------------------------------------------- */
+/* ---- manifests ------------------------------------------------------------------------------- */
 
 /* The successor of the current manifest, with the boundary that all have. */
 static mw_manifest *successor(mw_store *store)
@@ -231,7 +231,8 @@ static void a_published_manifest_replaces_the_one_before(void **state)
 static void a_manifest_that_was_not_made_changes_nothing(void **state)
 {
     (void)state;
-    static const sim_op ops[] = {SIM_OPEN, SIM_WRITE, SIM_FILE_SYNC, SIM_LINK, SIM_ALLOC, SIM_RANDOM};
+    static const sim_op ops[] = {SIM_OPEN, SIM_WRITE, SIM_FILE_SYNC,
+                                 SIM_LINK, SIM_ALLOC, SIM_RANDOM};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         sim *world = engine_world();
         mw_db *db = open_with_row(world);
@@ -274,8 +275,8 @@ static void a_manifest_of_unknown_fate_stops_the_writer(void **state)
     }
 }
 
-/* Somebody else has the number: a peer with a higher epoch is named; the same epoch means that two work as
-** one, which cannot be. */
+/* Somebody else has the number: a peer with a higher epoch is named; the same epoch means that two
+** work as one, which cannot be. */
 static void a_taken_number_tells_by_whom(void **state)
 {
     (void)state;
@@ -289,14 +290,16 @@ static void a_taken_number_tells_by_whom(void **state)
         mw_manifest_unref(theirs);
         mw_err err = {0};
         assert_int_equal(publish(store, &err), peer ? MW_FENCED : MW_PERSISTENCE);
-        assert_non_null(strstr(err.text, peer ? "a peer claimed epoch 5, ours was 1" : "made by somebody else"));
+        assert_non_null(strstr(err.text, peer ? "a peer claimed epoch 5, ours was 1"
+                                              : "made by somebody else"));
         assert_int_equal(mw_db_close(db, NULL), peer ? MW_FENCED : MW_PERSISTENCE);
         engine_end(world);
     }
 }
 
-/* The number is free because it has come and gone: a peer is two manifests ahead, and has removed what lies
-** below. Ours is created, and belongs to no chain: it is not installed, and nothing is removed. */
+/* The number is free because it has come and gone: a peer is two manifests ahead, and has removed
+** what lies below. Ours is created, and belongs to no chain: it is not installed, and nothing is
+** removed. */
 static void a_number_that_came_and_went_is_noticed(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* txn_test.c: a write transaction: its own view, savepoints, counts, prepare and the ways to take it back.
-** Compensation puts back what was there and leaves alone what others wrote since. */
+/* txn_test.c: a write transaction: its own view, savepoints, counts, prepare and the ways to take
+** it back. Compensation puts back what was there and leaves alone what others wrote since. */
 #include "txn.h"
 
 #include "engine.h"
@@ -32,7 +32,7 @@ static mw_db *reopen(mw_db *db, sim *world)
     return engine_open(world, NULL);
 }
 
-/* ---- changes --------------------------------------------------------------------------------------- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static bool exists(mw_txn *txn, int64_t id)
 {
@@ -42,8 +42,8 @@ static bool exists(mw_txn *txn, int64_t id)
     return lives;
 }
 
-/* Every answer about an id, for one that lies in the base, a generation, a frozen and the active memtable,
-** for a deleted one and for none. */
+/* Every answer about an id, for one that lies in the base, a generation, a frozen and the active
+** memtable, for a deleted one and for none. */
 static void changes_tell_what_they_met(void **state)
 {
     (void)state;
@@ -82,8 +82,8 @@ static void changes_tell_what_they_met(void **state)
     engine_end(world);
 }
 
-/* C27, I7: over an id that is there: 0; a delete of none: 0; 50 and rolled back: 0; 50, a savepoint, 20 of
-** them deleted, back to the savepoint, committed: +50. */
+/* C27, I7: over an id that is there: 0; a delete of none: 0; 50 and rolled back: 0; 50, a
+** savepoint, 20 of them deleted, back to the savepoint, committed: +50. */
 static void the_counter_moves_by_live_ids(void **state)
 {
     (void)state;
@@ -123,8 +123,8 @@ static void move_rows(mw_db *db, int place)
     if (place >= IN_BASE) engine_merge(db, 0);
 }
 
-/* C40: insert 1, a savepoint, change 1, delete 1, insert 2, back to the savepoint, commit: 1 with its first
-** value, no 2. Everywhere, and after a reopen. Also with 1 there before. */
+/* C40: insert 1, a savepoint, change 1, delete 1, insert 2, back to the savepoint, commit: 1 with
+** its first value, no 2. Everywhere, and after a reopen. Also with 1 there before. */
 static void a_savepoint_takes_back_everything_behind_it(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void own_rows_are_seen_inside_and_by_others_after_the_commit(void **state
     }
 }
 
-/* ---- out of order ----------------------------------------------------------------------------------- */
+/* ---- out of order ---------------------------------------------------------------------------- */
 
 static void calls_out_of_order_are_misuse(void **state)
 {
@@ -251,10 +251,10 @@ static void after_a_failed_prepare_only_rollback_is_left(void **state)
     engine_end(world);
 }
 
-/* ---- taking a full entry back -------------------------------------------------------------------------- */
+/* ---- taking a full entry back ---------------------------------------------------------------- */
 
-/* The abort stands right behind the entry; rows and count are as before, now and after a kill; the next
-** transaction goes on. The rows in question were new, changed and deleted ones. */
+/* The abort stands right behind the entry; rows and count are as before, now and after a kill; the
+** next transaction goes on. The rows in question were new, changed and deleted ones. */
 static void a_full_entry_is_cancelled_behind_itself(void **state)
 {
     (void)state;
@@ -287,7 +287,8 @@ static void a_full_entry_is_cancelled_behind_itself(void **state)
     engine_end(world);
 }
 
-/* Taken back and gone on: what was changed stays, more is changed, a savepoint is used, prepared again. */
+/* Taken back and gone on: what was changed stays, more is changed, a savepoint is used, prepared
+** again. */
 static void a_full_transaction_goes_on_after_taking_its_prepare_back(void **state)
 {
     (void)state;
@@ -317,34 +318,42 @@ static void a_full_transaction_goes_on_after_taking_its_prepare_back(void **stat
     engine_end(world);
 }
 
-/* The room for an abort is promised with the entry: a full disk cannot stop it. */
+/* The room for an abort is promised with the entry: a full disk cannot stop it. The log is filled
+** to the last bytes that it has room for, which end at another place each time; nothing is written
+** behind them. */
 static void a_full_disk_does_not_stop_an_abort(void **state)
 {
     (void)state;
-    sim *world = engine_world();
-    mw_db *db = engine_open(world, NULL);
-    /* Up to the last byte that is allocated. */
-    char words[4001];
-    memset(words, 'w', 4000);
-    words[4000] = 0;
-    for (int64_t id = 0; id < 255; id++) engine_put(db, id, words);
-    sim_fail(world, SIM_ALLOCATE, 1, ENOSPC, true);
-    mw_rc rc = MW_OK;
-    for (int64_t id = 1000; rc == MW_OK; id++) {
-        mw_txn *txn = engine_begin(db);
-        engine_txn_put(txn, id, "tiny");
-        rc = mw_txn_prepare(txn, MW_TXN_FULL, NULL);
-        engine_rollback(txn);
+    static const char wal[] = "store/wal-0000000000000001-0000000000000001";
+    for (size_t odd = 0; odd < 20; odd++) {
+        sim *world = engine_world();
+        mw_db *db = engine_open(world, NULL);
+        char words[4001 + 160];
+        memset(words, 'w', sizeof words);
+        words[4000 + odd * 8] = 0;
+        engine_put(db, 0, words);
+        words[4000] = 0;
+        for (int64_t id = 1; id < 255; id++) engine_put(db, id, words);
+        int64_t room = sim_file_size(world, wal);
+        sim_fail(world, SIM_ALLOCATE, 1, ENOSPC, true);
+        mw_rc rc = MW_OK;
+        for (int64_t id = 1000; rc == MW_OK; id++) {
+            mw_txn *txn = engine_begin(db);
+            engine_txn_put(txn, id, "tiny");
+            rc = mw_txn_prepare(txn, MW_TXN_FULL, NULL);
+            engine_rollback(txn);
+        }
+        assert_int_equal(rc, MW_FULL);
+        assert_int_equal(sim_file_size(world, wal), room);
+        sim_fail_clear(world);
+        assert_int_equal(engine_count(db), 255);
+        engine_close(db);
+        engine_end(world);
     }
-    assert_int_equal(rc, MW_FULL);
-    sim_fail_clear(world);
-    assert_int_equal(engine_count(db), 255);
-    engine_close(db);
-    engine_end(world);
 }
 
-/* I10: the abort cannot be written: nobody knows, and every later call says so until the store is reopened.
-** Then it is one of the two. */
+/* I10: the abort cannot be written: nobody knows, and every later call says so until the store is
+** reopened. Then it is one of the two. */
 static void an_abort_that_fails_is_an_unknown_outcome(void **state)
 {
     (void)state;
@@ -364,17 +373,18 @@ static void an_abort_that_fails_is_an_unknown_outcome(void **state)
         assert_int_equal(mw_db_close(db, NULL), MW_PERSISTENCE);
         db = engine_open(world, NULL);
         const char *rows = engine_rows(db);
-        assert_string_equal(rows, i % 2 ? "1=a" : "1=a 2=b"); /* written is there, even if not synced */
+        assert_string_equal(rows,
+                            i % 2 ? "1=a" : "1=a 2=b"); /* written is there, even if not synced */
         engine_put(db, 3, "c");
         engine_close(db);
         engine_end(world);
     }
 }
 
-/* ---- taking a light entry back --------------------------------------------------------------------------- */
+/* ---- taking a light entry back --------------------------------------------------------------- */
 
-/* Compensation puts back what was there: nothing, a row, a deleted row; from the memtable, a generation or
-** the base; the entry itself being in memory, frozen, or flushed meanwhile. */
+/* Compensation puts back what was there: nothing, a row, a deleted row; from the memtable, a
+** generation or the base; the entry itself being in memory, frozen, or flushed meanwhile. */
 static void compensation_puts_back_what_was_there(void **state)
 {
     (void)state;
@@ -409,8 +419,8 @@ static void compensation_puts_back_what_was_there(void **state)
     }
 }
 
-/* What others wrote since: in the same memtable, in a later frozen one, in a later table file. Left alone,
-** and the count is right. */
+/* What others wrote since: in the same memtable, in a later frozen one, in a later table file. Left
+** alone, and the count is right. */
 static void compensation_leaves_alone_what_others_wrote_since(void **state)
 {
     (void)state;
@@ -460,8 +470,8 @@ static void compensation_of_nothing_writes_nothing(void **state)
     engine_end(world);
 }
 
-/* A light transaction that took its prepare back is doomed: it sees the published state without its own
-** rows, every call but rollback answers BUSY, and merges are free again. */
+/* A light transaction that took its prepare back is doomed: it sees the published state without its
+** own rows, every call but rollback answers BUSY, and merges are free again. */
 static void a_light_transaction_is_doomed_by_taking_its_prepare_back(void **state)
 {
     (void)state;
@@ -485,20 +495,22 @@ static void a_light_transaction_is_doomed_by_taking_its_prepare_back(void **stat
     engine_end(world);
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------ */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
-/* Memory whose large pieces are one megabyte of pages shown again and again behind a first one: what is the
-** same byte everywhere fits into it, and a gigabyte costs nothing. */
+/* Memory whose large pieces are one megabyte of pages shown again and again behind a first one:
+** what is the same byte everywhere fits into it, and a gigabyte costs nothing. */
 enum { REAL_BYTES = 1 << 20, LARGE_BYTES = 8 << 20 };
 static int repeated = -1;
 
 static void *map_large(size_t bytes)
 {
     size_t whole = (bytes + REAL_BYTES - 1) / REAL_BYTES * REAL_BYTES;
-    uint8_t *at = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *at = mmap(NULL, whole, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(at != MAP_FAILED);
     for (size_t i = REAL_BYTES; i + REAL_BYTES < whole; i += REAL_BYTES) {
-        void *again = mmap(at + i, REAL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, repeated, 0);
+        void *again =
+            mmap(at + i, REAL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, repeated, 0);
         assert_ptr_equal(again, at + i);
     }
     return at;
@@ -519,8 +531,10 @@ static void thrifty_release(void *ctx, void *old)
     (void)ctx;
     if (!old) return;
     size_t *piece = (size_t *)(void *)((uint8_t *)old - 4096);
-    if (*piece < LARGE_BYTES) free(piece);
-    else munmap(piece, (*piece + 4096 + REAL_BYTES - 1) / REAL_BYTES * REAL_BYTES);
+    if (*piece < LARGE_BYTES)
+        free(piece);
+    else
+        munmap(piece, (*piece + 4096 + REAL_BYTES - 1) / REAL_BYTES * REAL_BYTES);
 }
 
 static void *thrifty_resize(void *ctx, void *old, size_t bytes)
@@ -533,8 +547,8 @@ static void *thrifty_resize(void *ctx, void *old, size_t bytes)
     return fresh;
 }
 
-/* C86: one transaction above a gigabyte. The message has the limit and the remedy, nothing reached the log,
-** the store goes on. */
+/* C86: one transaction above a gigabyte. The message has the limit and the remedy, nothing reached
+** the log, the store goes on. */
 static void a_transaction_above_the_limit_is_refused(void **state)
 {
     (void)state;
@@ -558,11 +572,13 @@ static void a_transaction_above_the_limit_is_refused(void **state)
     uint64_t writes = sim_calls(world, SIM_WRITE);
     mw_txn *txn = engine_begin(db);
     for (int64_t id = 2; id < 4; id++) { /* 1.2 GB in two rows */
-        mw_rc rc = mw_txn_put(txn, engine_key(id, key), mw_slice_of(row, row_bytes), &replaced, &err);
+        mw_rc rc =
+            mw_txn_put(txn, engine_key(id, key), mw_slice_of(row, row_bytes), &replaced, &err);
         if (rc != MW_OK) fail_msg("%s", err.text);
     }
     assert_int_equal(mw_txn_prepare(txn, MW_TXN_LIGHT, &err), MW_TOOBIG);
-    assert_string_equal(err.text, "the transaction is larger than 1073741824 bytes: commit in smaller parts");
+    assert_string_equal(err.text,
+                        "the transaction is larger than 1073741824 bytes: commit in smaller parts");
     engine_rollback(txn);
     assert_int_equal(sim_calls(world, SIM_WRITE), writes);
     engine_put(db, 5, "works");
@@ -573,7 +589,8 @@ static void a_transaction_above_the_limit_is_refused(void **state)
     engine_end(world);
 }
 
-/* Each allocation of a transaction in turn is refused: the call fails whole, the transaction goes on. */
+/* Each allocation of a transaction in turn is refused: the call fails whole, the transaction goes
+** on. */
 static void a_change_without_memory_changes_nothing(void **state)
 {
     (void)state;
@@ -592,7 +609,8 @@ static void a_change_without_memory_changes_nothing(void **state)
                 mw_rc rc = engine_txn_try(txn, id, "x", NULL);
                 bool there = strchr(rows, (char)('0' + id)) != NULL;
                 if (rc == MW_OK && !there) {
-                    snprintf(rows + strlen(rows), sizeof rows - strlen(rows), " %lld=x", (long long)id);
+                    snprintf(rows + strlen(rows), sizeof rows - strlen(rows), " %lld=x",
+                             (long long)id);
                     delta++;
                 }
                 assert_true(rc == MW_OK || rc == MW_NOMEM);
@@ -610,7 +628,7 @@ static void a_change_without_memory_changes_nothing(void **state)
     assert_true(n > 2);
 }
 
-/* ---- histories ------------------------------------------------------------------------------------------------ */
+/* ---- histories ------------------------------------------------------------------------------- */
 
 enum { IDS = 12, STEPS = 400 };
 
@@ -669,8 +687,10 @@ static void change_something(history *h, mw_txn *txn, bool tell)
         }
         mw_slice at = engine_key(id, key);
         if (!tell) continue;
-        if (delete) oracle_delete(h->model, at.data, at.size);
-        else oracle_put(h->model, at.data, at.size, words, strlen(words));
+        if (delete)
+            oracle_delete(h->model, at.data, at.size);
+        else
+            oracle_put(h->model, at.data, at.size, words, strlen(words));
     }
 }
 
@@ -714,16 +734,20 @@ static void one_upheaval(history *h, uint64_t what)
     h->db = engine_open(after, NULL);
 }
 
-/* I2, I4, I6, I7, I13: random transactions, savepoints, rollbacks before and after prepare, flushes, merges,
-** reopens and kills, against the model. Replay: MW_SEED=<seed> build/asan/tests/core/txn_test */
+/* I2, I4, I6, I7, I13: random transactions, savepoints, rollbacks before and after prepare,
+** flushes, merges, reopens and kills, against the model. Replay: MW_SEED=<seed>
+** build/asan/tests/core/txn_test */
 static void random_histories_agree_with_the_model(void **state)
 {
     (void)state;
     const char *given = getenv("MW_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL) * 1000003 + 1;
-    print_message("replay: MW_SEED=%llu build/asan/tests/core/txn_test\n", (unsigned long long)seed);
+    print_message("replay: MW_SEED=%llu build/asan/tests/core/txn_test\n",
+                  (unsigned long long)seed);
     for (int round = 0; round < 4; round++) {
-        history h = {.world = engine_world(), .model = oracle_create(), .seed = seed + (uint64_t)round * 7919};
+        history h = {.world = engine_world(),
+                     .model = oracle_create(),
+                     .seed = seed + (uint64_t)round * 7919};
         if (h.seed == 0) h.seed = 1;
         h.db = engine_open(h.world, NULL);
         for (int step = 0; step < STEPS; step++) {

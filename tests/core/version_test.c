@@ -1,5 +1,5 @@
-/* version_test.c: versions share what they have in common, keep what a reader needs, and find the newest
-** version of an id. */
+/* version_test.c: versions share what they have in common, keep what a reader needs, and find the
+** newest version of an id. */
 #include "version.h"
 
 #include "engine.h"
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* ---- generations ---------------------------------------------------------------------------------------- */
+/* ---- generations ----------------------------------------------------------------------------- */
 
 static void a_generation_closes_its_segment_with_its_last_reference(void **state)
 {
@@ -20,8 +20,8 @@ static void a_generation_closes_its_segment_with_its_last_reference(void **state
     const mw_env *env = sim_env(world);
     int dir;
     mw_generation *generation = NULL;
-    mw_log_header header = {.epoch = 1, .number = 1, .generation = 7, .first_position = 5,
-                            .generation_start = 5};
+    mw_log_header header = {
+        .epoch = 1, .number = 1, .generation = 7, .first_position = 5, .generation_start = 5};
     assert_int_equal(env->dir_open(env->ctx, "d", true, &dir), 0);
     assert_int_equal(mw_generation_create(env, 7, 5, &generation, NULL), MW_OK);
     assert_int_equal(generation->number, 7);
@@ -63,7 +63,7 @@ static void a_generation_without_memory_is_none(void **state)
     engine_end(world);
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* A store with a base and two generations; the files of its manifest opened once more. */
 typedef struct place {
@@ -116,7 +116,8 @@ static void open_files_are_shared(void **state)
     at.source.from = at.store->version->files;
     assert_int_equal(mw_files_open(&at.source, manifest, &sharing, NULL), MW_OK);
     assert_int_equal(sim_calls(at.world, SIM_OPEN), opens + 3);
-    for (uint32_t i = 0; i < 3; i++) assert_ptr_equal(sharing->tables[i], at.source.from->tables[i]);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_ptr_equal(sharing->tables[i], at.source.from->tables[i]);
     assert_ptr_equal(mw_files_ref(alone), alone);
     mw_files_unref(alone);
     mw_files_unref(alone);
@@ -160,12 +161,13 @@ static void a_missing_file_is_named(void **state)
     mw_err err = {0};
     assert_true(engine_file(at.world, "table-", 1, path));
     sim_file_delete(at.world, path);
-    assert_int_equal(mw_files_open(&at.source, at.store->version->manifest, &files, &err), MW_MISSING);
+    assert_int_equal(mw_files_open(&at.source, at.store->version->manifest, &files, &err),
+                     MW_MISSING);
     assert_non_null(strstr(err.text, path + 6));
     close_place(&at);
 }
 
-/* ---- what lives ------------------------------------------------------------------------------------------- */
+/* ---- what lives ------------------------------------------------------------------------------ */
 
 static bool lives(const mw_version *version, int64_t id, uint64_t limit)
 {
@@ -207,7 +209,8 @@ static void an_answer_that_cannot_be_read_is_an_error(void **state)
     uint8_t key[8];
     bool yes;
     sim_fail_named(at.world, SIM_READ, "table-", 1, EIO, false);
-    assert_int_equal(mw_version_lives(at.store->version, engine_key(1, key), UINT64_MAX, &yes, NULL), MW_IO);
+    assert_int_equal(
+        mw_version_lives(at.store->version, engine_key(1, key), UINT64_MAX, &yes, NULL), MW_IO);
     assert_true(lives(at.store->version, 1, UINT64_MAX));
     close_place(&at);
 }

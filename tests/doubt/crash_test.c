@@ -1,19 +1,19 @@
 /* crash_test.c: every crash of every workload, in each form that the disk may take.
 **
 **     run the workload once: B steps that can change the disk
-**     for b in 0..B: run it again, the machine stops after b steps; what was answered by then is noted
+**     for b in 0..B: run it again, the machine stops after b steps; what was answered is noted
 **         power cut:  each disk state -> recover: open, check, write, close, open, check
 **                     some of them -> a second power cut at steps of that recovery, recover again
 **         kill:       the machine lives on, what was written is still unsynced -> the same two
 **
-** harness.c has the workloads and what "recover" proves, sim.h which disk states there are. Nothing
-** acknowledged may be lost, nothing else may come, the count must be right, every time: I1 I2 I4 I5 I7
-** I10 I11 I15; C10, because no name lives before its folder was synced.
+** harness_words.c has the workloads, harness.c what "recover" proves, sim.h which disk states there
+** are. Nothing acknowledged may be lost, nothing else may come, the count must be right, every
+** time: I1 I2 I4 I5 I7 I10 I11 I15; C10, because no name lives before its folder was synced.
 **
 ** CRASH_CAP=n      at most n disk states of each power cut; the default leaves out next to none
 ** CRASH_ONE_IN=n   one disk state in n has its recovery cut, too; a kill always has
 ** CRASH_SECOND=n   the recovery is cut at one step in n, 1: at each
-** CRASH_REPLAY=x   only this crash, with all that the machine was asked; a failure prints the line */
+** CRASH_REPLAY=x   only this crash, with all that the machine was asked; failures print the line */
 #include "harness.h"
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@
 enum {
     CAP = 4096,
     ONE_IN = 50,
-    SECOND = 4,
+    SECOND = 6,
     CAP_SECOND = 6,  /* disk states of a second power cut               */
     DEEP_ONE_IN = 8, /* recoveries that flush and merge at the end, too */
     HANG_S = 120,
@@ -52,8 +52,9 @@ typedef struct crashes {
     uint64_t second; /* ... after two crashes                  */
 } crashes;
 
-/* Read by the address sanitizer, where there is one: with a short memory of what was freed, and by whom,
-** it is several times as fast. For a finding: ASAN_OPTIONS=malloc_context_size=30 and the replay. */
+/* Read by the address sanitizer, where there is one: with a short memory of what was freed, and by
+** whom, it is several times as fast. For a finding: ASAN_OPTIONS=malloc_context_size=30 and the
+** replay. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "quarantine_size_mb=4:malloc_context_size=1"; }
 
@@ -64,12 +65,13 @@ static bool replaying;
 static char replay_name[32];
 static place replay;
 
-/* ---- telling ---------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static void print_replay(const crashes *c)
 {
     const place *at = &c->at;
-    fprintf(stderr, "CRASH_CAP=%d CRASH_REPLAY='%s|%d|%d|%d|%d|%d' build/asan/tests/doubt/crash_test\n",
+    fprintf(stderr,
+            "CRASH_CAP=%d CRASH_REPLAY='%s|%d|%d|%d|%d|%d' build/asan/tests/doubt/crash_test\n",
             cap, c->workload->name, at->step, at->kill, at->state, at->step2, at->state2);
 }
 
@@ -85,11 +87,13 @@ static void print_files(sim *world)
 {
     enum { NAMES_MAX = 64 };
     char names[NAMES_MAX][SIM_NAME_BYTES];
-    uint32_t count = sim_file_exists(world, "store") ? sim_list(world, "store", names, NAMES_MAX) : 0;
+    uint32_t count =
+        sim_file_exists(world, "store") ? sim_list(world, "store", names, NAMES_MAX) : 0;
     for (uint32_t i = 0; i < count && i < NAMES_MAX; i++) fprintf(stderr, "  has %s\n", names[i]);
 }
 
-/* cut: the machine whose power was cut, with its disk states counted; NULL where there was no cut. */
+/* cut: the machine whose power was cut, with its disk states counted; NULL where there was no
+** cut. */
 static void require(const crashes *c, harness *h, bool right, sim *cut, uint32_t state)
 {
     if (right) return;
@@ -128,7 +132,7 @@ static bool chosen(const place *at, int in)
     return (at->step + 7 * at->state + 3 * (at->step2 + 1) + at->state2) % in == 0;
 }
 
-/* ---- crashes ---------------------------------------------------------------------------------- */
+/* ---- crashes --------------------------------------------------------------------------------- */
 
 /* Runs the workload on a machine that stops after so many steps. */
 static void run_until(const crashes *c, harness *h, sim *world, uint64_t steps)
@@ -161,7 +165,8 @@ static void recover_second(crashes *c, const harness *before, sim *crashed)
         if (replaying) sim_trace(after, true);
         harness_start(&h, c->workload, after, before);
         harness_power_cut(&h);
-        require(c, &h, harness_recover(&h, chosen(&c->at, DEEP_ONE_IN) ? HARNESS_DEEP : HARNESS_QUICK), crashed, i);
+        harness_depth depth = chosen(&c->at, DEEP_ONE_IN) ? HARNESS_DEEP : HARNESS_QUICK;
+        require(c, &h, harness_recover(&h, depth), crashed, i);
         sim_destroy(after);
         c->second++;
     }
@@ -173,7 +178,8 @@ static void cut_recovery(crashes *c, const harness *before, sim *crashed, uint64
     for (uint64_t step = 0; step < steps; step++) {
         c->at.step2 = (int)step;
         c->at.state2 = 0;
-        if (replaying ? c->at.step2 != replay.step2 : (c->at.step + (int)step) % second != 0) continue;
+        bool turn = (c->at.step + c->at.step2) % second == 0;
+        if (replaying ? passed_over(c->at.step2, replay.step2) : !turn) continue;
         harness h;
         sim *again = machine_after(c, crashed);
         harness_start(&h, c->workload, again, before);
@@ -244,13 +250,14 @@ static void crash_all(const char *name)
     alarm(0);
     clock_gettime(CLOCK_MONOTONIC, &ended);
     total += c.cuts + c.kills + c.second;
-    printf("%-16s %3llu steps: %6llu disk states, %3llu kills, %6llu states of a second crash, %5.1f s\n",
+    printf("%-16s %3llu steps: %6llu disk states, %3llu kills, %6llu states of a second crash, "
+           "%5.1f s\n",
            name, (unsigned long long)steps, (unsigned long long)c.cuts, (unsigned long long)c.kills,
            (unsigned long long)c.second,
            (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9);
 }
 
-/* ---- the workloads ---------------------------------------------------------------------------- */
+/* ---- the workloads --------------------------------------------------------------------------- */
 
 /* C10 */
 static void a_crash_of_a_creation_leaves_a_store_or_none(void **state)
@@ -329,7 +336,7 @@ static void a_crash_leaves_a_commit_and_its_compensation_in_order(void **state)
     crash_all("compensation");
 }
 
-/* ---- particular cases ------------------------------------------------------------------------- */
+/* ---- particular cases ------------------------------------------------------------------------ */
 
 static const harness_workload single = {"a case", "", 600, 1 << 20, false, false};
 static const harness_workload large = {"a case", "", 3000, 1 << 20, false, false};
@@ -368,7 +375,8 @@ static void find_file(sim *world, const char *prefix, char path[80])
     uint32_t count = sim_list(world, "store", names, NAMES_MAX);
     path[0] = 0;
     for (uint32_t i = 0; i < count && i < NAMES_MAX; i++) {
-        if (strncmp(names[i], prefix, strlen(prefix)) == 0) snprintf(path, 80, "store/%.63s", names[i]);
+        if (strncmp(names[i], prefix, strlen(prefix)) == 0)
+            snprintf(path, 80, "store/%.63s", names[i]);
     }
     assert_true(path[0]);
 }
@@ -385,8 +393,8 @@ static uint64_t end_of_records(sim *world, const char *path)
     return end;
 }
 
-/* C04 I2: of a group the first record is lost and a later one is on disk; the next session writes one of the
-** lost one's length. Power cut again. */
+/* C04 I2: of a group the first record is lost and a later one is on disk; the next session writes
+** one of the lost one's length. Power cut again. */
 static void a_record_behind_a_lost_one_stays_dead(void **state)
 {
     (void)state;
@@ -441,7 +449,8 @@ static void put_rubbish(sim *world, const char *path, int which)
     enum { HEADER = 96, RECORD_HEADER = 48, RECORD_BYTES = 40 };
     uint8_t bytes[1024];
     uint64_t end = end_of_records(world, path);
-    size_t size = sim_file_read(world, path, HEADER, bytes, sizeof bytes); /* the first record, and more */
+    size_t size =
+        sim_file_read(world, path, HEADER, bytes, sizeof bytes); /* the first record, and more */
     assert_int_equal(size, sizeof bytes);
     if (which == 0) memset(bytes, 0xff, sizeof bytes);
     if (which == 1) memset(bytes + RECORD_BYTES, 0xf0, 4); /* a huge length */
@@ -450,7 +459,8 @@ static void put_rubbish(sim *world, const char *path, int which)
     if (which == 4) size = RECORD_HEADER;                  /* the file ends in its middle */
     if (which == 5) size = RECORD_BYTES + 1;
     sim_file_truncate(world, path, end);
-    sim_file_write(world, path, end, bytes, size); /* 6: all of it is whole, but it has its place elsewhere */
+    sim_file_write(world, path, end, bytes,
+                   size); /* 6: all of it is whole, but it has its place elsewhere */
 }
 
 /* C08 */
@@ -503,7 +513,8 @@ static void a_manifest_that_is_cut_is_named_and_never_read(void **state)
         sim *cut = sim_kill(world);
         sim_file_truncate(cut, path, (uint64_t)size);
         assert_int_equal(mw_db_open(sim_env(cut), "store", &options, NULL, &db, &err), MW_CORRUPT);
-        if (!strstr(err.text, path + strlen("store/"))) fail_msg("no name of the file: %s", err.text);
+        if (!strstr(err.text, path + strlen("store/")))
+            fail_msg("no name of the file: %s", err.text);
         assert_int_equal(sim_memory_in_use(cut), 0);
         assert_int_equal(sim_open_count(cut), 0);
         sim_destroy(cut);
@@ -512,9 +523,10 @@ static void a_manifest_that_is_cut_is_named_and_never_read(void **state)
     sim_destroy(world);
 }
 
-/* ---- main ------------------------------------------------------------------------------------- */
+/* ---- main ------------------------------------------------------------------------------------ */
 
-/* I1 I2 with durability normal: a kill loses nothing, a power cut the end of what was not synced. */
+/* I1 I2 with durability normal: a kill loses nothing, a power cut the end of what was not
+** synced. */
 static void without_syncs_a_crash_leaves_a_prefix(void **state)
 {
     (void)state;

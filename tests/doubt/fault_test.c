@@ -7,9 +7,9 @@
 **         close or kill: no memory, file, lock or thread is left
 **         the process starts again, or the power is cut: opens without help, the oracle agrees
 **
-** The same with the faults in the opening after a kill and what follows it, and with the n-th allocation
-** failing. Kinds and errors are in the table below; a failed sync comes in three forms, by what it does
-** with the data (sim.h). harness.c has the workloads.
+** The same with the faults in the opening after a kill and what follows it, and with the n-th
+** allocation failing. Kinds and errors are in the table below; a failed sync comes in three forms,
+** by what it does with the data (sim.h). harness_words.c has the workloads.
 **
 ** FAULT_STRIDE=n   one call in n; the default is each
 ** FAULT_ALLOC=n    one allocation in n; 1: each
@@ -82,7 +82,7 @@ static uint64_t runs, machines;
 static const fault *running; /* for the watchdog */
 static char replay[128];
 
-/* ---- telling ---------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static void name_run(const fault *f, char to[128])
 {
@@ -114,7 +114,7 @@ static void require(const fault *f, harness *h, bool right, const char *when)
     fail();
 }
 
-/* ---- one run ---------------------------------------------------------------------------------- */
+/* ---- one run --------------------------------------------------------------------------------- */
 
 /* The power is cut: nothing, or everything, that was not synced has reached the disk. */
 static void cut_power(const fault *f, sim *world, const harness *before)
@@ -217,7 +217,7 @@ static void fail_all(const char *name)
            (unsigned long long)calls, (unsigned long long)(runs - before - calls));
 }
 
-/* ---- the workloads ---------------------------------------------------------------------------- */
+/* ---- the workloads --------------------------------------------------------------------------- */
 
 static void a_creation_that_fails_leaves_a_store_or_none(void **state)
 {
@@ -301,7 +301,7 @@ static void without_syncs_a_fault_is_answered_all_the_same(void **state)
     fail_all("normal");
 }
 
-/* ---- particular cases ------------------------------------------------------------------------- */
+/* ---- particular cases ------------------------------------------------------------------------ */
 
 static const harness_workload plain = {"a case", "", 600, 1 << 20, false, false};
 static const harness_workload shared = {"a case", "", 600, 1 << 20, true, false};
@@ -365,7 +365,7 @@ static void after_a_failed_sync_nothing_is_acknowledged_until_reopened(void **st
         play(&s, "full+3");
         assert_int_equal(newest_fate(&s, 0), ORACLE_FAILED);
         assert_true(harness_check(&s.h, true)); /* reading goes on */
-        play(&s, "light+4"); /* the harness opens the store again for it */
+        play(&s, "light+4");                    /* the harness opens the store again for it */
         assert_int_equal(newest_fate(&s, 0), ORACLE_ACKED);
         end(&s);
     }
@@ -461,7 +461,7 @@ static void an_error_is_not_the_absence_of_a_store(void **state)
     }
 }
 
-/* ---- what has to work all the same ------------------------------------------------------------ */
+/* ---- what has to work all the same ----------------------------------------------------------- */
 
 static void must_work(const harness_workload *workload, sim_op op, uint64_t n, int first, bool *hit)
 {
@@ -486,8 +486,8 @@ static void short_and_interrupted_calls_just_work(void **state)
     static const struct {
         sim_op op;
         int first;
-    } calls[] = {{SIM_WRITE, SIM_SHORT}, {SIM_WRITE, EINTR}, {SIM_READ, SIM_SHORT},
-                 {SIM_READ, EINTR},      {SIM_OPEN, EINTR},  {SIM_LINK, EINTR},
+    } calls[] = {{SIM_WRITE, SIM_SHORT}, {SIM_WRITE, EINTR},  {SIM_READ, SIM_SHORT},
+                 {SIM_READ, EINTR},      {SIM_OPEN, EINTR},   {SIM_LINK, EINTR},
                  {SIM_ALLOCATE, EINTR},  {SIM_UNLINK, EINTR}, {SIM_CLOSE, EINTR}};
     uint64_t count = 0;
     for (uint32_t i = 0; i < harness_workload_count; i++) {
@@ -502,7 +502,7 @@ static void short_and_interrupted_calls_just_work(void **state)
     printf("%llu calls were cut short or interrupted\n", (unsigned long long)count);
 }
 
-/* ---- main ------------------------------------------------------------------------------------- */
+/* ---- main ------------------------------------------------------------------------------------ */
 
 static const kind *kind_named(const char *name)
 {

@@ -63,7 +63,10 @@ static void every_message_has_the_prefix(void **state)
     (void)mw_fail(&err, MW_FENCED, "writer fenced: a peer claimed epoch %d, ours was %d", 7, 6);
     sqlite3_vtab vtab = {0};
     assert_int_equal(mx_err_vtab(&vtab, &err), SQLITE_ABORT_ROLLBACK);
-    assert_string_equal(vtab.zErrMsg, "memwal: writer fenced: a peer claimed epoch 7, ours was 6");
+    assert_string_equal(vtab.zErrMsg,
+                        "memwal: writer fenced: a peer claimed epoch 7, ours was 6; this commit "
+                        "was definitely not applied: close all connections to the table and open "
+                        "it again");
     assert_int_equal(mx_err_set(&vtab, SQLITE_ERROR, "expected %s, found %d", "a", 2),
                      SQLITE_ERROR);
     assert_string_equal(vtab.zErrMsg, "memwal: expected a, found 2");

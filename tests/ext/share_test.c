@@ -118,7 +118,9 @@ static void a_missing_folder_is_named(void **state)
     char expected[256];
     snprintf(missing, sizeof missing, "%s/none", p->folder);
     snprintf(expected, sizeof expected,
-             "memwal: the store %s cannot be opened: No such file or directory", missing);
+             "memwal: the store %s cannot be opened: No such file or directory; the rows are in "
+             "that folder: put it back, or DROP TABLE",
+             missing);
     assert_int_equal(refused(missing, NULL, text), SQLITE_CANTOPEN);
     assert_string_equal(text, expected);
 }
@@ -166,7 +168,7 @@ static void a_failed_close_is_told_to_the_next_opener_once(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     char text[256];
     assert_int_equal(refused(p->path, NULL, text), SQLITE_IOERR);
-    assert_non_null(strstr(text, "memwal: write of "));
+    assert_non_null(strstr(text, "memwal: closing the store had failed: write of "));
     store = opened(p->path, false);
     assert_int_equal(rows_of(store), 1);
     mx_store_close(store);

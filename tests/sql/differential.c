@@ -302,7 +302,8 @@ static const char *id_name(world *w)
 static void say_argument(world *w)
 {
     static const char *const columns[] = {
-        "a", "b", "c", "d", "n", "CAST(5 AS TEXT)", "CAST(a AS TEXT)"};
+        "a", "b", "c", "d", "n", "CAST(5 AS TEXT)", "CAST(a AS TEXT)", "CAST(5 AS INTEGER)",
+        "CAST(b AS REAL)", "CAST('7' AS NUMERIC)", "CAST(n AS BLOB)"};
     if (one_in(w, 3)) {
         say_value(w);
     } else if (one_in(w, 6)) {
@@ -317,8 +318,9 @@ static void say_condition(world *w)
     static const char *const operators[] = {"=", "=", "<", "<=", ">", ">=", "<>", "IS", "IS NOT"};
     static const char *const columns[] = {"a", "b", "c", "d", "n"};
     static const char *const patterns[] = {"'k1%'", "'K2%'", "'%3'", "'v%'", "'1%'", "'a%'"};
+    static const char *const types[] = {"INTEGER", "REAL", "NUMERIC", "TEXT", "BLOB"};
     const char *id = id_name(w);
-    switch (pick(w, 11)) {
+    switch (pick(w, 12)) {
     case 0:
     case 1:
     case 2: say(w, "%s %s ", id, ONE_OF(w, operators)); say_argument(w); break;
@@ -348,7 +350,14 @@ static void say_condition(world *w)
         say(w, ", 5)");
         break;
     case 9: say(w, "%s %s ", ONE_OF(w, columns), ONE_OF(w, operators)); say_value(w); break;
-    default: say(w, "%s IN (SELECT %s FROM t WHERE a > 10)", id, id); break;
+    case 10: say(w, "%s IN (SELECT %s FROM t WHERE a > 10)", id, id); break;
+    default:
+        say(w, "%s IN (SELECT CAST(column1 AS %s) FROM (VALUES (", id, ONE_OF(w, types));
+        say_value(w);
+        say(w, "), (");
+        say_id(w);
+        say(w, ")))");
+        break;
     }
 }
 

@@ -29,6 +29,7 @@ INSERT INTO t VALUES ('d', 4);
 SELECT memwal_count('t'), count(*) FROM t;
 SELECT memwal_flush('t');
 SELECT memwal_merge('t');
+SELECT memwal_check('t');
 ROLLBACK;
 SELECT memwal_count('t'), count(*) FROM t;
 
@@ -41,11 +42,24 @@ SELECT rows, id_min, id_max FROM memwal_files('"odd ''name"') WHERE kind = 'tabl
 SELECT s.name, s.value FROM sqlite_schema m, memwal_stats('"' || replace(m.name, '"', '""') || '"') s
  WHERE m.sql LIKE 'CREATE VIRTUAL%' AND s.name = 'rows' ORDER BY m.name;
 
+-- the terms of an OR are planned one by one
+SELECT count(*) FROM memwal_stats('t') WHERE name = 'rows' OR name = 'flushes';
+SELECT count(*) FROM memwal_files('t') WHERE kind = 'log' OR kind = 'manifest';
+
+-- a database that is opened read-only: nothing is written for it
+ATTACH 'file:test.db?mode=ro' AS fixed;
+SELECT memwal_count('fixed.t') = memwal_count('t');
+SELECT memwal_flush('fixed.t');
+SELECT memwal_merge('fixed.t');
+DETACH fixed;
+
 -- wrong calls
 SELECT memwal_count('missing');
 SELECT memwal_count('ordinary');
 SELECT memwal_count(NULL);
 SELECT memwal_count('other.t');
+SELECT memwal_count('main.t.t');
+SELECT memwal_count('"t');
 SELECT memwal_merge('t', 0);
 SELECT memwal_merge('t', 'all');
 SELECT * FROM memwal_stats;

@@ -6,7 +6,7 @@
 -- the default place, by a name of its own
 CREATE VIRTUAL TABLE t USING memwal(id INTEGER PRIMARY KEY, v TEXT);
 INSERT INTO t VALUES (1, 'one');
-SELECT key, CASE WHEN key IN ('store', 'table', 'name') THEN length(value) ELSE value END FROM t_store;
+SELECT key, CASE WHEN key IN ('store', 'table', 'name') THEN length(value) ELSE value END FROM t_store ORDER BY key;
 
 -- a path; the same store again, with and without columns
 CREATE VIRTUAL TABLE p USING memwal(id TEXT PRIMARY KEY, v INTEGER DEFAULT 7, path = 'store');

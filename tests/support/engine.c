@@ -18,10 +18,10 @@ static const uint32_t column_ids[] = {1};
 const mw_schema engine_schema = {MW_KEY_INTEGER, 1, column_ids, {(const uint8_t *)"v TEXT", 6}};
 
 /* Ends the test with the engine's words. */
-#define need(call)                                                          \
-    do {                                                                    \
-        mw_err err = {0};                                                   \
-        if ((call) != MW_OK) fail_msg("%s: %s", #call, err.text);           \
+#define need(call)                                                \
+    do {                                                          \
+        mw_err err = {0};                                         \
+        if ((call) != MW_OK) fail_msg("%s: %s", #call, err.text); \
     } while (0)
 
 mw_options engine_options(void)
@@ -56,10 +56,7 @@ mw_db *engine_open(sim *world, const mw_options *options)
     return db;
 }
 
-void engine_close(mw_db *db)
-{
-    need(mw_db_close(db, &err));
-}
+void engine_close(mw_db *db) { need(mw_db_close(db, &err)); }
 
 void engine_end(sim *world)
 {
@@ -137,10 +134,7 @@ void engine_txn_put(mw_txn *txn, int64_t id, const char *words)
     need(engine_txn_try(txn, id, words, &err));
 }
 
-void engine_txn_delete(mw_txn *txn, int64_t id)
-{
-    need(engine_txn_try(txn, id, NULL, &err));
-}
+void engine_txn_delete(mw_txn *txn, int64_t id) { need(engine_txn_try(txn, id, NULL, &err)); }
 
 void engine_commit(mw_txn *txn, mw_txn_kind kind)
 {
@@ -148,20 +142,14 @@ void engine_commit(mw_txn *txn, mw_txn_kind kind)
     need(mw_txn_commit(txn, &err));
 }
 
-void engine_rollback(mw_txn *txn)
-{
-    need(mw_txn_rollback(txn, &err));
-}
+void engine_rollback(mw_txn *txn) { need(mw_txn_rollback(txn, &err)); }
 
 void engine_put(mw_db *db, int64_t id, const char *words)
 {
     need(engine_try(db, id, words, MW_TXN_LIGHT, &err));
 }
 
-void engine_delete(mw_db *db, int64_t id)
-{
-    need(engine_try(db, id, NULL, MW_TXN_LIGHT, &err));
-}
+void engine_delete(mw_db *db, int64_t id) { need(engine_try(db, id, NULL, MW_TXN_LIGHT, &err)); }
 
 void engine_fill(mw_db *db, int64_t first, int64_t count, const char *prefix)
 {
@@ -354,7 +342,8 @@ static void note_figure(void *arg, const char *name, const mw_value *value)
     if (value->type == MW_INTEGER) figure->figure = value->integer;
     if (value->type != MW_TEXT) return;
     figure->words = next_text();
-    snprintf(figure->words, TEXT_BYTES, "%.*s", (int)value->bytes.size, (const char *)value->bytes.data);
+    snprintf(figure->words, TEXT_BYTES, "%.*s", (int)value->bytes.size,
+             (const char *)value->bytes.data);
 }
 
 int64_t engine_figure(mw_db *db, const char *name)
@@ -374,7 +363,8 @@ const char *engine_words(mw_db *db, const char *name)
 
 void engine_wait_figure(mw_db *db, const char *name, int64_t least)
 {
-    for (int waited = 0; waited < ENGINE_WAIT_MS && engine_figure(db, name) < least; waited++) usleep(1000);
+    for (int waited = 0; waited < ENGINE_WAIT_MS && engine_figure(db, name) < least; waited++)
+        usleep(1000);
     assert_in_range(engine_figure(db, name), least, INT64_MAX);
 }
 
@@ -419,10 +409,7 @@ mw_rc engine_run_open(engine_call *call)
     return engine_try_open(call->world, &call->options, &call->db, &call->err);
 }
 
-mw_rc engine_run_close(engine_call *call)
-{
-    return mw_db_close(call->db, &call->err);
-}
+mw_rc engine_run_close(engine_call *call) { return mw_db_close(call->db, &call->err); }
 
 static void *run_call(void *arg)
 {
@@ -463,6 +450,7 @@ static uint32_t queued(mw_store *store)
 void engine_wait_queued(mw_db *db, uint32_t count)
 {
     mw_store *store = engine_store(db);
-    for (uint64_t waited = 0; waited < ENGINE_WAIT_MS && queued(store) != count; waited++) usleep(1000);
+    for (uint64_t waited = 0; waited < ENGINE_WAIT_MS && queued(store) != count; waited++)
+        usleep(1000);
     assert_int_equal(queued(store), count);
 }

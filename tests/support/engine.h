@@ -1,8 +1,8 @@
 /* engine.h: what the tests of the engine share: a store in a line, rows as words, calls in threads.
 **
-** The stores here have an integer id and one column that holds words. The state of a store is written
-** "1=a 2=b": ids ascending, each with its words. Functions that say "or the test fails" may be called
-** from the test's own thread only. */
+** The stores here have an integer id and one column that holds words. The state of a store is
+** written "1=a 2=b": ids ascending, each with its words. Functions that say "or the test fails" may
+** be called from the test's own thread only. */
 #ifndef ENGINE_H
 #define ENGINE_H
 
@@ -20,7 +20,7 @@ extern const mw_schema engine_schema;
 /* No thread, no compression. Where one store is to be open twice in a world: set shared. */
 mw_options engine_options(void);
 
-/* ---- stores -------------------------------------------------------------------------------- */
+/* ---- stores ---------------------------------------------------------------------------------- */
 
 /* A machine whose disk holds a new store, durably. */
 sim *engine_world(void);
@@ -32,18 +32,19 @@ void engine_close(mw_db *db);
 /* Proves that nothing of the engine is left in the world, and ends it. */
 void engine_end(sim *world);
 
-/* Name of file i (in order) whose name begins with prefix, as "store/name"; false: there is none. */
+/* Name of file i (in order) whose name begins with prefix, as "store/name"; false: there is
+** none. */
 bool engine_file(sim *world, const char *prefix, uint32_t i, char path[ENGINE_PATH_BYTES]);
 uint32_t engine_file_count(sim *world, const char *prefix);
 
 static inline mw_store *engine_store(mw_db *db) { return (mw_store *)db; }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 mw_slice engine_key(int64_t id, uint8_t to[8]);
 mw_rc engine_txn_try(mw_txn *txn, int64_t id, const char *words, mw_err *err); /* NULL: deletes */
-/* A whole transaction: one row (words NULL: deletes the id), prepared as kind, committed. A prepare that
-** fails is rolled back and gives the result. */
+/* A whole transaction: one row (words NULL: deletes the id), prepared as kind, committed. A prepare
+** that fails is rolled back and gives the result. */
 mw_rc engine_try(mw_db *db, int64_t id, const char *words, mw_txn_kind kind, mw_err *err);
 
 /* Or the test fails. */
@@ -61,11 +62,11 @@ uint32_t engine_merge(mw_db *db, uint32_t max_generations);
 /* Freezes the active memtable and leaves it unflushed; the generation, 0: nothing to freeze. */
 uint64_t engine_freeze(mw_db *db);
 
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* Reads all rows of the snapshot in every way (forwards, backwards, id by id; the count must agree) and
-** gives them as "1=a 2=b", in memory that the fourth call from now uses again. The test fails where two
-** ways differ. */
+/* Reads all rows of the snapshot in every way (forwards, backwards, id by id; the count must agree)
+** and gives them as "1=a 2=b", in memory that the fourth call from now uses again. The test fails
+** where two ways differ. */
 const char *engine_read(mw_snapshot *snapshot);
 const char *engine_rows(mw_db *db); /* of the newest published state */
 const char *engine_txn_rows(mw_db *db, mw_txn *txn);
@@ -82,7 +83,7 @@ void engine_wait_figure(mw_db *db, const char *name, int64_t least);
 /* Lines of mw_db_check, joined by '\n'; "ok" when there are no faults. Memory as above. */
 const char *engine_check(mw_db *db);
 
-/* ---- calls in threads ---------------------------------------------------------------------- */
+/* ---- calls in threads ------------------------------------------------------------------------ */
 
 /* One call of the engine in a thread of its own. */
 typedef struct engine_call {
@@ -93,6 +94,7 @@ typedef struct engine_call {
     const char *words;
     mw_txn_kind kind;
     mw_options options;
+    void *arg;       /* the test's own                */
     uint64_t number; /* result of a flush or a merge */
     /* filled in */
     mw_rc rc;
@@ -101,11 +103,14 @@ typedef struct engine_call {
     atomic_bool done;
 } engine_call;
 
-mw_rc engine_run_put(engine_call *call);   /* db, id, words, kind                                  */
-mw_rc engine_run_flush(engine_call *call); /* db; number                                           */
-mw_rc engine_run_merge(engine_call *call); /* db; number                                           */
-mw_rc engine_run_open(engine_call *call);  /* world, options; db                                   */
-mw_rc engine_run_close(engine_call *call); /* db                                                   */
+mw_rc engine_run_put(engine_call *call); /* db, id, words, kind                                  */
+mw_rc engine_run_flush(
+    engine_call *call); /* db; number                                           */
+mw_rc engine_run_merge(
+    engine_call *call);                   /* db; number                                           */
+mw_rc engine_run_open(engine_call *call); /* world, options; db                                   */
+mw_rc engine_run_close(
+    engine_call *call); /* db                                                   */
 
 void engine_start(engine_call *call);
 /* Is it over? Waits up to ms for that. */

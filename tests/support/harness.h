@@ -8,12 +8,12 @@
 **     abort+1        full, prepared, then rolled back: cancelled by an abort record
 **     retry+1+2      full: key 1, prepared, taken back; then key 2 as well, prepared, committed
 **     undo+1         light, prepared, then rolled back: a compensating entry
-**     group+1+2+3    light transactions of one key each and of as many threads; all but the first are
-**                    queued while the first one's write is held, so they share one write and one sync
+**     group+1+2+3    light transactions of one key each, each of a thread; all but the first are
+**                    queued while the first one's write is held: they share one write and sync
 **
-** "b:" in front: done by a second engine on the same store. "!" in front: must be answered "fenced".
-** Each answer is checked and told to the oracle; where it ends is "words", the first thing that was
-** wrong. When the machine stops (sim_stop_after) the script ends there, and nothing is wrong. */
+** "b:" in front: done by a second engine on the same store. "!" in front: must be answered
+** "fenced". Each answer is checked and told to the oracle. When the machine stops (sim_stop_after)
+** the script ends there, and that is not wrong. */
 #ifndef HARNESS_H
 #define HARNESS_H
 
@@ -42,10 +42,11 @@ typedef struct harness_commit {
     uint16_t count;
 } harness_commit;
 
-/* Everything that was asked and answered. Plain, so that each disk state of a crash goes on from a copy. */
+/* Everything that was asked and answered. Plain, so that each disk state of a crash goes on from a
+** copy. */
 typedef struct harness_past {
-    bool created;    /* the creation was acknowledged                              */
-    uint16_t tag;    /* of the newest row                                          */
+    bool created;    /* the creation was acknowledged                                */
+    uint16_t tag;    /* of the newest row                                            */
     uint16_t synced; /* so many commits outlive a power cut, whatever the durability */
     uint16_t commit_count;
     uint16_t change_count;
@@ -81,18 +82,21 @@ typedef struct harness {
     char words[HARNESS_WORDS_BYTES]; /* "": nothing is wrong */
 } harness;
 
-/* Must not move while an engine is open. world: borrowed; before: NULL, or whose past is carried on. */
+/* Must not move while an engine is open. world: borrowed; before: NULL, or whose past is carried
+** on. */
 void harness_start(harness *h, const harness_workload *workload, sim *world, const harness *before);
 
 /* The following return whether all is as it should be; else h->words say what is not. */
 
 bool harness_run(harness *h, const char *script);
 
-/* Reads the store by engine `owner`: forward, backward, by id, its count; there must be a cut of the past
-** that fits. live: nothing that is unknown may be seen; else the unknown is settled by what is seen. */
+/* Reads the store by engine `owner`: forward, backward, by id, its count; there must be a cut of
+** the past that fits. live: nothing that is unknown may be seen; else the unknown is settled by
+** what is seen. */
 bool harness_check(harness *h, bool live);
 
-/* The machine of h is one whose power was cut: of what was not synced nothing is certain any more. */
+/* The machine of h is one whose power was cut: of what was not synced nothing is certain any
+** more. */
 void harness_power_cut(harness *h);
 
 /* Closes what is open. Then there is no memory in use, no open file, no lock or thread. */
