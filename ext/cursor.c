@@ -199,6 +199,7 @@ static int read_range(const mx_vtab *vtab, int plan, sqlite3_value **argv, range
     }
     if (rc == SQLITE_OK && (plan & MX_PLAN_HIGH)) {
         argument from = {.value = *argv, .strict = (plan & MX_PLAN_HIGH_STRICT) != 0};
+        /* Like a literal, a parameter has no affinity of its own. */
         from.textual = (plan & MX_PLAN_HIGH_TEXT) || sqlite3_value_frombind(from.value);
         rc = set_bound(vtab, to, from, false);
     }

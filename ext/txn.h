@@ -10,7 +10,7 @@
 /* Finds or opens the connection's use of the store at path, with a reference for the caller.
 ** *error: sqlite3_free. */
 int mx_txn_acquire(mx_vtab *vtab, mx_txn **txn, char **error);
-/* The connection's ephemeral store of that identity, with a reference; NULL: it has none. */
+/* The connection's use of the store of that identity, with a reference; NULL: it has none open. */
 mx_txn *mx_txn_find(mx_connection *connection, const mw_store_id *store);
 void mx_txn_release(mx_txn *txn); /* takes NULL */
 

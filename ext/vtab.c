@@ -401,29 +401,6 @@ static int disconnect(sqlite3_vtab *base)
     return SQLITE_OK;
 }
 
-static int destroy(sqlite3_vtab *base)
-{
-    mx_vtab *vtab = (mx_vtab *)base;
-    int rc = mx_txn_leave(vtab);
-    if (rc != SQLITE_OK) return rc;
-    rc = run(vtab->connection->db,
-             sqlite3_mprintf("DROP TABLE IF EXISTS \"%w\".\"%w_store\"", vtab->schema, vtab->name),
-             &base->zErrMsg);
-    if (rc == SQLITE_OK) free_vtab(vtab);
-    return rc;
-}
-
-static int rename_table(sqlite3_vtab *base, const char *name)
-{
-    mx_vtab *vtab = (mx_vtab *)base;
-    return run(vtab->connection->db,
-               sqlite3_mprintf("ALTER TABLE \"%w\".\"%w_store\" RENAME TO \"%w_store\"",
-                               vtab->schema, vtab->name, name),
-               &base->zErrMsg);
-}
-
-static int is_shadow_name(const char *suffix) { return sqlite3_stricmp(suffix, "store") == 0; }
-
 /* ---- first use ------------------------------------------------------------------------------ */
 
 static int missing_shadow(const mx_vtab *vtab, const char *key, char **error)
@@ -504,6 +481,45 @@ int mx_vtab_use(mx_vtab *vtab, mx_txn **txn, char **error)
     *txn = vtab->txn;
     return SQLITE_OK;
 }
+
+/* ---- dropping and renaming ------------------------------------------------------------------- */
+
+/* An object that has not used its store yet, but the connection has: by an older object of the same
+** table, or another table. */
+static int join_open_store(mx_vtab *vtab)
+{
+    char *words = NULL;
+    if (vtab->txn) return SQLITE_OK;
+    int rc = identify(vtab, &words);
+    sqlite3_free(words);
+    if (rc == SQLITE_OK) vtab->txn = mx_txn_find(vtab->connection, &vtab->store);
+    /* Of a table that does not tell its store there is nothing to lose. */
+    return rc == SQLITE_NOMEM ? rc : SQLITE_OK;
+}
+
+static int destroy(sqlite3_vtab *base)
+{
+    mx_vtab *vtab = (mx_vtab *)base;
+    int rc = join_open_store(vtab);
+    if (rc == SQLITE_OK) rc = mx_txn_leave(vtab);
+    if (rc != SQLITE_OK) return rc;
+    rc = run(vtab->connection->db,
+             sqlite3_mprintf("DROP TABLE IF EXISTS \"%w\".\"%w_store\"", vtab->schema, vtab->name),
+             &base->zErrMsg);
+    if (rc == SQLITE_OK) free_vtab(vtab);
+    return rc;
+}
+
+static int rename_table(sqlite3_vtab *base, const char *name)
+{
+    mx_vtab *vtab = (mx_vtab *)base;
+    return run(vtab->connection->db,
+               sqlite3_mprintf("ALTER TABLE \"%w\".\"%w_store\" RENAME TO \"%w_store\"",
+                               vtab->schema, vtab->name, name),
+               &base->zErrMsg);
+}
+
+static int is_shadow_name(const char *suffix) { return sqlite3_stricmp(suffix, "store") == 0; }
 
 /* ---- is it still there? ---------------------------------------------------------------------- */
 

@@ -53,6 +53,13 @@ SAVEPOINT a; SAVEPOINT b; CREATE VIRTUAL TABLE n USING memwal(path = 'store'); I
 SELECT group_concat(id) FROM t WHERE id >= 90;
 SELECT count(*) = memwal_count('t'), count(*) FILTER (WHERE v <> 'yes'), memwal_check('t') FROM t;
 
+-- DROP is refused while there are changes, also where SQLite has made itself another object of the table since
+BEGIN; CREATE VIRTUAL TABLE n USING memwal(path = 'store'); INSERT INTO n VALUES (100, 'yes'); SAVEPOINT a; ROLLBACK TO a; DROP TABLE n;
+COMMIT;
+SELECT group_concat(id) FROM t WHERE id >= 100;
+BEGIN; SAVEPOINT a; CREATE TABLE p(x); INSERT INTO t VALUES (101, 'no'); ROLLBACK TO a; DROP TABLE n; COMMIT;
+SELECT group_concat(id) FROM t WHERE id >= 100;
+
 -- CREATE counts no changes, as for an ordinary table
 INSERT INTO o VALUES (1), (2), (3);
 CREATE TABLE before AS SELECT changes() AS c, total_changes() AS t;
