@@ -80,7 +80,8 @@ static void run(void *arg)
     uint64_t pause_ms = 0;
     mw_store_lock(store);
     while (!store->closing && store->stopped.rc == MW_OK) {
-        uint64_t until = pause_ms ? mw_store_deadline(store, pause_ms) : sync_due_ns(store);
+        uint64_t until = sync_due_ns(store); /* whatever else has to wait */
+        if (pause_ms) until = mw_min(until, mw_store_deadline(store, pause_ms));
         if (pause_ms || !something_due(store)) {
             env->cond_wait(env->ctx, store->work, store->mutex, until);
         }

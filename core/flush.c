@@ -86,7 +86,7 @@ mw_rc mw_flush_freeze(mw_store *store, uint64_t *number, mw_err *err)
     mw_store_unlock(store);
     mw_generation *next = NULL;
     mw_rc rc = MW_OK;
-    if (count == MW_GENERATIONS_MAX) {
+    if (count >= MW_GENERATIONS_MAX - 1) { /* one is left for whoever overtakes a claim (epoch.c) */
         rc = mw_fail(err, MW_FULL, "%u memtables wait for being flushed already", count);
     } else if (active->first_position <= end.position) {
         rc = create_next(store, active, end, &next, err);

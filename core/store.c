@@ -201,14 +201,7 @@ static mw_rc explain_lost_number(mw_store *store, uint64_t epoch, mw_err *err)
 
 mw_rc mw_store_lost_number(mw_store *store, uint64_t number, bool *lost, mw_err *err)
 {
-    char name[MW_MANIFEST_NAME_BYTES];
-    bool before = false;
     uint64_t newest = number;
-    *lost = false;
-    mw_manifest_name(number - 1, name);
-    int sys = store->env->exists(store->env->ctx, store->dir, name, &before);
-    if (sys) return mw_fail_sys(err, sys, "looking for", name);
-    if (before) return MW_OK;
     mw_rc rc = mw_manifest_newest(store->env, store->dir, &newest, err);
     *lost = rc == MW_OK && newest != number;
     return rc;

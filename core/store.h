@@ -120,8 +120,8 @@ void mw_store_install(mw_store *store, mw_version *next, mw_generation *active);
 mw_rc mw_store_publish(mw_store *store, mw_manifest *manifest, mw_err *err) MW_MUST_USE;
 
 /* After a manifest of this number was created: has a peer moved on? Its number may have been free
-** because it had come and gone; then the manifest belongs to no chain. What lies below the newest
-** one is removed from below, so a predecessor that is still there proves that it had not. *lost: a
+** because it had come and gone; then the manifest belongs to no chain. Only the list of the folder
+** tells: a predecessor that is there proves nothing, since it may be such a stray itself. *lost: a
 ** peer is above us, whether or not ours had been in time. */
 mw_rc mw_store_lost_number(mw_store *store, uint64_t number, bool *lost, mw_err *err) MW_MUST_USE;
 

@@ -40,9 +40,17 @@ static void doubt(const mx_connection *connection, const char *schema)
     }
 }
 
-static void free_watch(mx_watch *watch)
+/* An application that closes may finalize every statement it finds, ours as well. */
+static bool is_alive(sqlite3 *db, const sqlite3_stmt *statement)
 {
-    sqlite3_finalize(watch->statement);
+    sqlite3_stmt *at = sqlite3_next_stmt(db, NULL);
+    while (at && at != statement) at = sqlite3_next_stmt(db, at);
+    return at != NULL;
+}
+
+static void free_watch(sqlite3 *db, mx_watch *watch)
+{
+    if (is_alive(db, watch->statement)) sqlite3_finalize(watch->statement);
     sqlite3_free(watch->schema);
     sqlite3_free(watch);
 }
@@ -54,12 +62,36 @@ void mx_find_forget(mx_connection *connection)
     while (connection->watches) {
         mx_watch *watch = connection->watches;
         connection->watches = watch->next;
-        free_watch(watch);
+        free_watch(connection->db, watch);
+    }
+}
+
+static bool is_attached(sqlite3 *db, const char *schema)
+{
+    const char *name;
+    for (int i = 0; (name = sqlite3_db_name(db, i)) != NULL; i++) {
+        if (sqlite3_stricmp(name, schema) == 0) return true;
+    }
+    return false;
+}
+
+/* Of schemas that are detached. */
+static void free_old_watches(mx_connection *connection)
+{
+    for (mx_watch **at = &connection->watches; *at;) {
+        mx_watch *watch = *at;
+        if (is_attached(connection->db, watch->schema)) {
+            at = &watch->next;
+        } else {
+            *at = watch->next;
+            free_watch(connection->db, watch);
+        }
     }
 }
 
 static int new_watch(mx_connection *connection, const char *schema, mx_watch **to)
 {
+    free_old_watches(connection);
     mx_watch *watch = sqlite3_malloc64(sizeof *watch);
     if (!watch) return SQLITE_NOMEM;
     memset(watch, 0, sizeof *watch);
@@ -72,7 +104,7 @@ static int new_watch(mx_connection *connection, const char *schema, mx_watch **t
     }
     sqlite3_free(sql);
     if (rc != SQLITE_OK) {
-        free_watch(watch);
+        free_watch(connection->db, watch);
         return rc;
     }
     watch->next = connection->watches;
@@ -252,6 +284,7 @@ int mx_vtab_find(sqlite3 *db, const char *table, mx_vtab **vtab, char **error)
     mx_find_forget(wanted.connection);
     sqlite3_free(schema);
     sqlite3_free(name);
-    *vtab = wanted.vtab;
+    *vtab = rc == SQLITE_OK ? wanted.vtab : NULL;
+    if (*vtab) (*vtab)->references++;
     return rc;
 }

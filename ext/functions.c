@@ -43,9 +43,10 @@ static const char *table_name(sqlite3_context *context, sqlite3_value *argument)
 }
 
 /* The table that the argument names, its store open, for work that takes the store's turn: a
-** connection that holds it would wait for itself. NULL: the error is already the result. */
-static mx_txn *use_table(sqlite3_context *context, sqlite3_value *argument, const char *function,
-                         bool writes)
+** connection that holds it would wait for itself. With a reference (mx_vtab_release); NULL: the
+** error is already the result. */
+static mx_vtab *use_table(sqlite3_context *context, sqlite3_value *argument, const char *function,
+                          bool writes)
 {
     const char *name = table_name(context, argument);
     if (!name) return NULL;
@@ -63,7 +64,8 @@ static mx_txn *use_table(sqlite3_context *context, sqlite3_value *argument, cons
         code = mx_err_put(&error, SQLITE_LOCKED,
                           "%s inside a transaction that has written: COMMIT first", function);
     }
-    if (code == SQLITE_OK) return txn;
+    if (code == SQLITE_OK) return vtab;
+    mx_vtab_release(vtab);
     give_error(context, code, error);
     return NULL;
 }
@@ -88,15 +90,16 @@ static void count_rows(sqlite3_context *context, int argc, sqlite3_value **argv)
 static void flush(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     (void)argc;
-    mx_txn *txn = use_table(context, argv[0], "memwal_flush", true);
-    if (!txn) return;
+    mx_vtab *vtab = use_table(context, argv[0], "memwal_flush", true);
+    if (!vtab) return;
     mw_err err = {0};
     uint64_t generation = 0;
-    if (mw_db_flush(mx_txn_db(txn), FLUSH_WAIT_MS, &generation, &err) != MW_OK) {
+    if (mw_db_flush(mx_txn_db(vtab->txn), FLUSH_WAIT_MS, &generation, &err) != MW_OK) {
         give_engine_error(context, &err);
     } else if (generation > 0) {
         sqlite3_result_int64(context, (sqlite3_int64)generation);
     }
+    mx_vtab_release(vtab);
 }
 
 static bool is_interrupted(void *connection) { return mx_connection_interrupted(connection); }
@@ -113,17 +116,18 @@ static void merge(sqlite3_context *context, int argc, sqlite3_value **argv)
             return;
         }
     }
-    mx_txn *txn = use_table(context, argv[0], "memwal_merge", true);
-    if (!txn) return;
+    mx_vtab *vtab = use_table(context, argv[0], "memwal_merge", true);
+    if (!vtab) return;
     mw_err err = {0};
     uint32_t folded = 0;
     mx_connection *connection = mx_connection_of(sqlite3_context_db_handle(context));
-    if (mw_db_merge(mx_txn_db(txn), (uint32_t)limit, is_interrupted, connection, &folded, &err) !=
-        MW_OK) {
+    if (mw_db_merge(mx_txn_db(vtab->txn), (uint32_t)limit, is_interrupted, connection, &folded,
+                    &err) != MW_OK) {
         give_engine_error(context, &err);
     } else {
         sqlite3_result_int64(context, folded);
     }
+    mx_vtab_release(vtab);
 }
 
 static void add_line(void *lines, const char *line)
@@ -134,12 +138,12 @@ static void add_line(void *lines, const char *line)
 static void check(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     (void)argc;
-    mx_txn *txn = use_table(context, argv[0], "memwal_check", false);
-    if (!txn) return;
+    mx_vtab *vtab = use_table(context, argv[0], "memwal_check", false);
+    if (!vtab) return;
     sqlite3_str *lines = sqlite3_str_new(sqlite3_context_db_handle(context));
     mw_err err = {0};
     uint32_t faults = 0;
-    mw_rc rc = mw_db_check(mx_txn_db(txn), add_line, lines, &faults, &err);
+    mw_rc rc = mw_db_check(mx_txn_db(vtab->txn), add_line, lines, &faults, &err);
     int code = sqlite3_str_errcode(lines);
     char *text = sqlite3_str_finish(lines);
     if (rc != MW_OK) {
@@ -152,6 +156,7 @@ static void check(sqlite3_context *context, int argc, sqlite3_value **argv)
         sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
     }
     sqlite3_free(text);
+    mx_vtab_release(vtab);
 }
 
 /* ---- functions of the build ------------------------------------------------------------------ */

@@ -31,19 +31,20 @@ typedef struct mx_watch mx_watch;
 struct mx_connection {
     sqlite3 *db;
     mx_connection *next; /* of the process's connections                           */
-    int references;     /* the module, each function, each vtab                     */
-    unsigned forks;     /* forks of this process line seen when it was made         */
-    int host_version;   /* sqlite3_libversion_number() of the host                  */
-    mx_txn *txns;       /* all open stores of the connection                        */
-    mx_vtab *vtabs;     /* all connected tables, the newest first                   */
-    mx_watch *watches;  /* find.c                                                   */
-    int looks;          /* searches for a table that are under way                  */
+    int references;      /* the module, each function, each vtab                     */
+    unsigned forks;      /* forks of this process line seen when it was made         */
+    int host_version;    /* sqlite3_libversion_number() of the host                  */
+    mx_txn *txns;        /* all open stores of the connection                        */
+    mx_vtab *vtabs;      /* all connected tables, the newest first                   */
+    mx_watch *watches;   /* find.c                                                   */
+    int looks;           /* searches for a table that are under way                  */
 };
 
 struct mx_vtab {
     sqlite3_vtab base; /* first: SQLite's part */
     mx_connection *connection;
     mx_vtab *next;
+    int references; /* SQLite's, and those of functions that have found it by name */
     char *schema;
     char *name;
     mx_args *args;         /* columns and options; owned                              */
@@ -88,9 +89,11 @@ int mx_connection_check(const mx_connection *connection, char **error);
 bool mx_connection_interrupted(const mx_connection *connection);
 
 /* Finds the memwal table that table names ('t' or 'schema.t', as SQLite would resolve it; names may
-** be quoted) as the schema is now, and connects it if need be. *vtab is borrowed, not to be kept
-** over a statement. Returns a SQLite code; *error says why (sqlite3_free). */
+** be quoted) as the schema is now, and connects it if need be. *vtab comes with a reference, since
+** a nested statement may make SQLite disconnect it: give it back with mx_vtab_release. Returns a
+** SQLite code; *error says why (sqlite3_free). */
 int mx_vtab_find(sqlite3 *db, const char *table, mx_vtab **vtab, char **error);
+void mx_vtab_release(mx_vtab *vtab); /* takes NULL */
 
 /* Opens the table's store at first use. *txn is borrowed from the vtab. Returns a SQLite code;
 ** *error: sqlite3_free. */

@@ -34,13 +34,15 @@ typedef struct list_cursor {
     cell *cells; /* column_count of them per row */
     size_t cell_count;
     size_t cell_room;
-    size_t at; /* first cell of the row at hand */
+    size_t at;   /* first cell of the row at hand */
     bool failed; /* an allocation failed */
     mw_key_kind key;
 } list_cursor;
 
 static const kind stats = {
-    "memwal_stats", "CREATE TABLE x(name TEXT, value, \"table\" HIDDEN)", 2,
+    "memwal_stats",
+    "CREATE TABLE x(name TEXT, value, \"table\" HIDDEN)",
+    2,
 };
 static const kind files = {
     "memwal_files",
@@ -211,6 +213,21 @@ static int give_error(sqlite3_vtab *vtab, int code, char *error)
     return code;
 }
 
+static int fill(list_cursor *cursor, list *own, mx_vtab *found)
+{
+    char *error = NULL;
+    mx_txn *txn = NULL;
+    int code = mx_vtab_use(found, &txn, &error);
+    if (code != SQLITE_OK) return give_error(&own->base, code, error);
+    mw_db *db = mx_txn_db(txn);
+    cursor->key = mw_db_schema(db)->key;
+    mw_err err = {0};
+    mw_rc rc = own->kind == &stats ? mw_db_stats(db, add_figure, cursor, &err)
+                                   : mw_db_files(db, add_file, cursor, &err);
+    if (rc != MW_OK) return mx_err_vtab(&own->base, &err);
+    return cursor->failed ? SQLITE_NOMEM : SQLITE_OK;
+}
+
 static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, int argc,
                   sqlite3_value **argv)
 {
@@ -226,18 +243,12 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
     const char *table = (const char *)sqlite3_value_text(argv[0]);
     if (!table) return SQLITE_NOMEM;
     char *error = NULL;
-    mx_txn *txn = NULL;
     mx_vtab *found = NULL;
     int code = mx_vtab_find(own->db, table, &found, &error);
-    if (code == SQLITE_OK) code = mx_vtab_use(found, &txn, &error);
     if (code != SQLITE_OK) return give_error(&own->base, code, error);
-    mw_db *db = mx_txn_db(txn);
-    cursor->key = mw_db_schema(db)->key;
-    mw_err err = {0};
-    mw_rc rc = own->kind == &stats ? mw_db_stats(db, add_figure, cursor, &err)
-                                   : mw_db_files(db, add_file, cursor, &err);
-    if (rc != MW_OK) return mx_err_vtab(&own->base, &err);
-    return cursor->failed ? SQLITE_NOMEM : SQLITE_OK;
+    code = fill(cursor, own, found);
+    mx_vtab_release(found);
+    return code;
 }
 
 static int next(sqlite3_vtab_cursor *base)
@@ -266,9 +277,7 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index
     case MW_TEXT:
         sqlite3_result_text64(context, bytes, value->bytes.size, SQLITE_TRANSIENT, SQLITE_UTF8);
         break;
-    case MW_BLOB:
-        sqlite3_result_blob64(context, bytes, value->bytes.size, SQLITE_TRANSIENT);
-        break;
+    case MW_BLOB: sqlite3_result_blob64(context, bytes, value->bytes.size, SQLITE_TRANSIENT); break;
     }
     return SQLITE_OK;
 }

@@ -38,30 +38,30 @@ struct mx_txn {
     mx_txn *next;
     mx_store *store;
     mw_db *db;
-    int references;            /* tables, and the connection for an ephemeral store         */
-    bool kept;                 /* the connection holds a reference                          */
+    int references; /* tables, and the connection for an ephemeral store         */
+    bool kept;      /* the connection holds a reference                          */
 
-    mw_txn *open;              /* NULL: no transaction                                      */
-    uint64_t start;            /* its first mark                                            */
-    uint64_t round;            /* number of the last successful prepare                     */
-    bool light;                /* that prepare was a light one: its rows are published      */
-    bool in_file;              /* a table in a database file takes part                     */
-    const mx_vtab *pioneer;    /* made the first change, and was created in the transaction */
-    const mx_vtab *joining;    /* its xBegin is the latest that has happened                */
+    mw_txn *open;           /* NULL: no transaction                                      */
+    uint64_t start;         /* its first mark                                            */
+    uint64_t round;         /* number of the last successful prepare                     */
+    bool light;             /* that prepare was a light one: its rows are published      */
+    bool in_file;           /* a table in a database file takes part                     */
+    const mx_vtab *pioneer; /* made the first change, and was created in the transaction */
+    const mx_vtab *joining; /* its xBegin is the latest that has happened                */
     uint64_t *marks;
     int mark_count;
     int mark_capacity;
-    mw_err unknown;            /* a rollback that failed: nothing goes on                   */
+    mw_err unknown; /* a rollback that failed: nothing goes on                   */
 
-    mw_snapshot *snapshot;     /* shared by the cursors that are open                       */
+    mw_snapshot *snapshot; /* shared by the cursors that are open                       */
     uint64_t snapshot_version;
     uint64_t version;
     int readers;
     int64_t rows_seen;
 
     int64_t rowid_max;
-    bool rowid_any;            /* there is a row                                            */
-    bool rowid_known;          /* both are right for the transaction that is open           */
+    bool rowid_any;   /* there is a row                                            */
+    bool rowid_known; /* both are right for the transaction that is open           */
 };
 
 /* ---- life of an mx_txn ---------------------------------------------------------------------- */
@@ -534,6 +534,9 @@ int mx_txn_count(sqlite3 *db, const char *table, sqlite3_int64 *count, char **er
 {
     mx_vtab *vtab = NULL;
     mx_txn *txn = NULL;
+    mw_snapshot *snapshot = NULL;
+    mw_err err;
+    mx_err_clear(&err);
     int rc = mx_vtab_find(db, table, &vtab, error);
     if (rc != SQLITE_OK) return rc;
     rc = make_readable(vtab, &txn);
@@ -541,15 +544,14 @@ int mx_txn_count(sqlite3 *db, const char *table, sqlite3_int64 *count, char **er
         sqlite3_free(*error);
         *error = vtab->base.zErrMsg;
         vtab->base.zErrMsg = NULL;
-        return rc;
+    } else if (mx_txn_snapshot(txn, &snapshot, &err) != MW_OK) {
+        rc = mx_err_give(error, &err);
+    } else {
+        *count = mw_snapshot_count(snapshot);
+        mw_snapshot_release(snapshot);
     }
-    mw_snapshot *snapshot = NULL;
-    mw_err err;
-    mx_err_clear(&err);
-    if (mx_txn_snapshot(txn, &snapshot, &err) != MW_OK) return mx_err_give(error, &err);
-    *count = mw_snapshot_count(snapshot);
-    mw_snapshot_release(snapshot);
-    return SQLITE_OK;
+    mx_vtab_release(vtab);
+    return rc;
 }
 
 /* ---- automatic rowids ----------------------------------------------------------------------- */

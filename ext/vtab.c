@@ -77,13 +77,18 @@ static int read_shadow(const mx_vtab *vtab, const char *key, char **value)
 
 /* ---- the object ----------------------------------------------------------------------------- */
 
-static void free_vtab(mx_vtab *vtab)
+/* From now on nobody finds it. */
+static void unlist_vtab(mx_vtab *vtab)
 {
-    if (!vtab) return;
     mx_vtab **at = &vtab->connection->vtabs;
     while (*at && *at != vtab) at = &(*at)->next;
     if (*at) *at = vtab->next;
     mx_find_forget(vtab->connection);
+}
+
+void mx_vtab_release(mx_vtab *vtab)
+{
+    if (!vtab || --vtab->references > 0) return;
     mx_txn_release(vtab->txn);
     mx_args_free(vtab->args);
     mw_buf_free(&vtab->row);
@@ -116,6 +121,7 @@ static int new_vtab(mx_connection *connection, const char *const *argv, mx_args 
         return SQLITE_NOMEM;
     }
     memset(vtab, 0, sizeof *vtab);
+    vtab->references = 1;
     vtab->connection = mx_connection_ref(connection);
     vtab->args = args;
     vtab->schema = sqlite3_mprintf("%s", argv[1]);
@@ -326,7 +332,7 @@ static int build(mx_connection *connection, const char *const *argv, mx_args *ar
     int rc = new_vtab(connection, argv, args, &vtab);
     if (rc == SQLITE_OK) rc = make(vtab, error);
     if (rc != SQLITE_OK) {
-        free_vtab(vtab);
+        mx_vtab_release(vtab);
         return rc;
     }
     vtab->next = connection->vtabs;
@@ -397,7 +403,8 @@ static int connect(sqlite3 *db, void *connection, int argc, const char *const *a
 
 static int disconnect(sqlite3_vtab *base)
 {
-    free_vtab((mx_vtab *)base);
+    unlist_vtab((mx_vtab *)base);
+    mx_vtab_release((mx_vtab *)base);
     return SQLITE_OK;
 }
 
@@ -506,8 +513,7 @@ static int destroy(sqlite3_vtab *base)
     rc = run(vtab->connection->db,
              sqlite3_mprintf("DROP TABLE IF EXISTS \"%w\".\"%w_store\"", vtab->schema, vtab->name),
              &base->zErrMsg);
-    if (rc == SQLITE_OK) free_vtab(vtab);
-    return rc;
+    return rc == SQLITE_OK ? disconnect(base) : rc;
 }
 
 static int rename_table(sqlite3_vtab *base, const char *name)
@@ -549,8 +555,8 @@ static bool is_shadow_table(const char *name)
 bool mx_vtab_is_listed(const mx_vtab *vtab)
 {
     sqlite3_stmt *statement = NULL;
-    char *sql = sqlite3_mprintf("SELECT name FROM \"%w\".sqlite_master WHERE type='table'",
-                                vtab->schema);
+    char *sql =
+        sqlite3_mprintf("SELECT name FROM \"%w\".sqlite_master WHERE type='table'", vtab->schema);
     bool listed = false;
     int rc =
         sql ? sqlite3_prepare_v2(vtab->connection->db, sql, -1, &statement, NULL) : SQLITE_NOMEM;

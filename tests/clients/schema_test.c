@@ -494,6 +494,50 @@ static void named_database_in_memory_leaves_no_files(void **state)
     client_close(db);
 }
 
+static sqlite3 *renamer; /* acts in the middle of another connection's look, once */
+
+static int rename_meanwhile(unsigned what, void *arg, void *statement, void *sql)
+{
+    (void)what;
+    (void)arg;
+    (void)statement;
+    if (!renamer || !strstr(sql, "t_store")) return 0;
+    sqlite3 *db = renamer;
+    renamer = NULL;
+    client_run(db, "ALTER TABLE t RENAME TO elsewhere");
+    return 0;
+}
+
+/* A function that has found a table goes on with it safely when a nested statement makes SQLite
+** disconnect it. */
+static void table_that_is_renamed_in_the_middle_of_a_look_is_no_crash(void **state)
+{
+    (void)state;
+    char words[CLIENT_TEXT_BYTES];
+    sqlite3 *a = client_open(database);
+    client_run(a, "CREATE VIRTUAL TABLE t USING memwal(v); INSERT INTO t VALUES (1)");
+    sqlite3 *b = client_open(database);
+    renamer = a;
+    sqlite3_trace_v2(b, SQLITE_TRACE_STMT, rename_meanwhile, NULL);
+    assert_int_not_equal(client_try(b, words, "SELECT memwal_count('t')"), SQLITE_OK);
+    sqlite3_trace_v2(b, 0, NULL, NULL);
+    assert_null(renamer);
+    assert_rows(b, "elsewhere", 1);
+    client_close(b);
+    client_close(a);
+}
+
+/* Some programs finalize whatever statement they find before they close. */
+static void closing_after_all_statements_were_finalized_is_no_crash(void **state)
+{
+    (void)state;
+    sqlite3 *db = client_open(database);
+    client_run(db, "CREATE VIRTUAL TABLE t USING memwal(v); INSERT INTO t VALUES (1)");
+    assert_rows(db, "t", 1);
+    for (sqlite3_stmt *at; (at = sqlite3_next_stmt(db, NULL)) != NULL;) sqlite3_finalize(at);
+    client_close(db);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -514,6 +558,8 @@ int main(void)
         TEST(ephemeral_store_is_for_its_owner_alone),
         TEST(folder_that_was_there_keeps_its_mode),
         TEST(named_database_in_memory_leaves_no_files),
+        TEST(table_that_is_renamed_in_the_middle_of_a_look_is_no_crash),
+        TEST(closing_after_all_statements_were_finalized_is_no_crash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

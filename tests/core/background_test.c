@@ -146,6 +146,32 @@ static void normal_commits_are_synced_soon(void **state)
     }
 }
 
+/* What is tried again later, a merge that is in a transaction's way, makes no sync late. */
+static void a_sync_does_not_wait_for_what_is_blocked(void **state)
+{
+    (void)state;
+    mw_options options = thread_options();
+    options.merge_generations = 1;
+    options.durability = MW_DURABILITY_NORMAL;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    mw_txn *txn = engine_begin(db);
+    engine_txn_put(txn, 1, "a");
+    assert_int_equal(mw_txn_prepare(txn, MW_TXN_LIGHT, NULL), MW_OK);
+    engine_flush(db);
+    usleep(3500 * 1000); /* by now it tries again after seconds */
+    int hold = sim_hold(world, SIM_FILE_SYNC, "wal-");
+    uint64_t began = milliseconds();
+    engine_put(db, 2, "b");
+    assert_true(sim_wait_held(world, hold));
+    uint64_t took = milliseconds() - began;
+    sim_release(world, hold);
+    assert_in_range(took, 0, 2000);
+    assert_int_equal(mw_txn_commit(txn, NULL), MW_OK);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* A stream of commits does not put the sync off for ever. */
 static void a_stream_of_normal_commits_is_synced_in_between(void **state)
 {
@@ -314,6 +340,7 @@ int main(void)
         cmocka_unit_test(what_was_left_frozen_is_flushed_after_an_open),
         cmocka_unit_test(a_merge_that_was_in_the_way_of_a_transaction_comes_later),
         cmocka_unit_test(normal_commits_are_synced_soon),
+        cmocka_unit_test(a_sync_does_not_wait_for_what_is_blocked),
         cmocka_unit_test(a_stream_of_normal_commits_is_synced_in_between),
         cmocka_unit_test(a_failed_sync_in_the_background_stops_the_writer),
         cmocka_unit_test(a_failed_flush_is_shown_and_tried_again),
