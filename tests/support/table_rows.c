@@ -1,9 +1,15 @@
-/* table_rows.c: rows as an array, compared with table files. */
+/* table_rows.c: rows as an array, compared with table files; files to be hurt. */
 #include "table_rows.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "coding.h"
 
@@ -20,7 +26,7 @@ uint64_t rows_random(uint64_t *state)
 
 /* ---- making rows --------------------------------------------------------------------------- */
 
-static const int64_t edges[] = {INT64_MIN, INT64_MIN + 1, INT32_MIN, -129, -1, 0,
+static const int64_t edges[] = {INT64_MIN, INT64_MIN + 1, INT32_MIN, -129,          -1,       0,
                                 1,         255,           65536,     INT64_MAX - 1, INT64_MAX};
 
 static void make_key(rows *model, rows_row *row)
@@ -173,10 +179,13 @@ void rows_folder_make(rows_folder *folder, mw_key_kind key)
     if (folder->env.dir_open(folder->env.ctx, folder->path, false, &folder->dir)) abort();
     if (mw_cache_create(&folder->env, 1 << 20, &folder->cache, &err)) abort();
     for (uint32_t i = 0; i < ROWS_COLUMNS; i++) folder->column_ids[i] = 10 + i * 300;
-    folder->schema = (mw_schema){.key = key, .column_count = ROWS_COLUMNS,
-                                 .column_ids = folder->column_ids};
-    folder->options = (mw_table_options){.store = {{1, 2, 3}}, .epoch = 3, .number = 9,
-                                         .schema = &folder->schema, .sequence_min = 5,
+    folder->schema =
+        (mw_schema){.key = key, .column_count = ROWS_COLUMNS, .column_ids = folder->column_ids};
+    folder->options = (mw_table_options){.store = {{1, 2, 3}},
+                                         .epoch = 3,
+                                         .number = 9,
+                                         .schema = &folder->schema,
+                                         .sequence_min = 5,
                                          .sequence_max = 1005};
 }
 
@@ -314,27 +323,196 @@ static mw_rc compare_seeks(const rows *model, mw_iter *iter, mw_slice key, mw_er
     return compare_place(model, there ? i : model->count, iter, err);
 }
 
-static mw_rc compare_with(rows *model, mw_table *table, mw_iter *iter, mw_err *err)
+mw_rc rows_compare_finds(rows *model, mw_table *table, mw_err *err)
 {
     uint8_t bytes[ROWS_KEY_MAX];
-    mw_rc rc = compare_forward(model, iter, err);
-    if (rc == MW_OK) rc = compare_backward(model, iter, err);
+    mw_rc rc = MW_OK;
     for (size_t i = 0; rc == MW_OK && i < model->count; i++) {
         rc = compare_find(model, table, rows_key(model, i), err);
-        if (rc == MW_OK) rc = compare_seeks(model, iter, rows_key(model, i), err);
-        mw_slice absent = rows_absent(model, bytes);
-        if (rc == MW_OK) rc = compare_find(model, table, absent, err);
-        if (rc == MW_OK) rc = compare_seeks(model, iter, absent, err);
+        if (rc == MW_OK) rc = compare_find(model, table, rows_absent(model, bytes), err);
     }
+    return rc;
+}
+
+mw_rc rows_compare_walks(rows *model, mw_table *table, mw_err *err)
+{
+    mw_iter *iter;
+    uint8_t bytes[ROWS_KEY_MAX];
+    mw_rc rc = mw_table_iter(table, &iter, err);
+    if (rc) return rc;
+    rc = compare_forward(model, iter, err);
+    if (rc == MW_OK) rc = compare_backward(model, iter, err);
+    for (size_t i = 0; rc == MW_OK && i < model->count; i++) {
+        rc = compare_seeks(model, iter, rows_key(model, i), err);
+        if (rc == MW_OK) rc = compare_seeks(model, iter, rows_absent(model, bytes), err);
+    }
+    mw_iter_close(iter);
     return rc;
 }
 
 mw_rc rows_compare(rows *model, mw_table *table, mw_err *err)
 {
-    mw_iter *iter;
-    mw_rc rc = mw_table_iter(table, &iter, err);
-    if (rc) return rc;
-    rc = compare_with(model, table, iter, err);
-    mw_iter_close(iter);
+    mw_err unused = {.rc = MW_OK};
+    mw_rc rc = rows_compare_walks(model, table, err);
+    if (rc == MW_OK) return rows_compare_finds(model, table, err);
+    /* A wrong answer must not hide behind an error. */
+    return rows_compare_finds(model, table, &unused) == MW_MISUSE ? MW_MISUSE : rc;
+}
+
+/* ---- shapes -------------------------------------------------------------------------------- */
+
+/* Sizes that let groups and pages end at all places. */
+static const struct shape {
+    uint32_t group_rows;
+    uint32_t page_bytes;
+    int compression;
+} shapes[] = {{0, 0, 0},  {0, 0, 1},  {1, 1, 0},    {2, 1, 0},     {2, 16, 1},
+              {7, 40, 0}, {50, 1, 0}, {64, 300, 3}, {1000, 500, 1}};
+
+static void ask_shape(rows_question *question, mw_key_kind key, const struct shape *shape,
+                      size_t count, uint64_t seed)
+{
+    rows_folder folder;
+    rows model;
+    mw_table_props props;
+    mw_table *table;
+    mw_err err = {.rc = MW_OK};
+    rows_folder_make(&folder, key);
+    rows_make(&model, key, count, seed % 2, seed);
+    folder.options.group_rows = shape->group_rows;
+    folder.options.page_bytes = shape->page_bytes;
+    folder.options.compression = shape->compression;
+    mw_rc rc = rows_write(&folder, &model, &props, &err);
+    if (rc == MW_OK) {
+        rc = mw_table_open(&folder.env, folder.dir, folder.cache, &folder.options, &props, &table,
+                           &err);
+    }
+    if (rc == MW_OK) {
+        rc = question(&model, table, &err);
+        mw_table_unref(table);
+    }
+    if (rc) {
+        fail_msg("seed %d, key kind %d, %zu rows, groups of %u, pages of %u: %s", (int)seed, key,
+                 count, (unsigned)shape->group_rows, (unsigned)shape->page_bytes, err.text);
+    }
+    rows_free(&model);
+    rows_folder_remove(&folder);
+}
+
+void rows_ask_shapes(rows_question *question)
+{
+    const size_t counts[] = {1, 2, 3, 17, 120};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            ask_shape(question, MW_KEY_INTEGER, &shapes[s], counts[c], s * 10 + c);
+            ask_shape(question, MW_KEY_TEXT, &shapes[s], counts[c], s * 10 + c + 1);
+        }
+    }
+}
+
+/* ---- victims ------------------------------------------------------------------------------- */
+
+void rows_victim_make(rows_victim *v, mw_key_kind key, size_t count, int compression)
+{
+    mw_err err = {.rc = MW_OK};
+    rows_folder_make(&v->folder, key);
+    v->folder.options.group_rows = 8;
+    v->folder.options.page_bytes = 64;
+    v->folder.options.compression = compression;
+    rows_make(&v->model, key, count, true, 11);
+    assert_int_equal(rows_write(&v->folder, &v->model, &v->props, &err), MW_OK);
+    mw_table_name(v->folder.options.epoch, v->folder.options.number, v->name);
+    assert_int_equal(mw_env_read_file(&v->folder.env, v->folder.dir, v->name, 1 << 26, &v->bytes,
+                                      &v->size, &err),
+                     MW_OK);
+}
+
+void rows_victim_free(rows_victim *v)
+{
+    mw_free(&v->folder.env, v->bytes);
+    rows_free(&v->model);
+    rows_folder_remove(&v->folder);
+}
+
+void rows_victim_replace(rows_victim *v, const uint8_t *bytes, size_t size)
+{
+    int file;
+    mw_err err = {.rc = MW_OK};
+    const mw_env *env = &v->folder.env;
+    env->unlink(env->ctx, v->folder.dir, v->name);
+    assert_int_equal(env->file_open(env->ctx, v->folder.dir, v->name, MW_OPEN_CREATE, &file), 0);
+    assert_int_equal(mw_env_write(env, file, v->name, bytes, size, 0, &err), MW_OK);
+    env->file_close(env->ctx, file);
+}
+
+mw_rc rows_victim_ask(rows_victim *v, mw_rc *verified)
+{
+    mw_err err = {.rc = MW_OK}, verify_err = {.rc = MW_OK};
+    mw_table *table;
+    mw_rc rc = rows_open(&v->folder, &table, &err);
+    *verified = rc;
+    if (rc == MW_OK) {
+        rc = rows_compare(&v->model, table, &err);
+        *verified = mw_table_verify(table, &verify_err);
+        mw_table_unref(table);
+    }
+    if (rc == MW_CORRUPT) assert_non_null(strstr(err.text, v->name));
+    if (*verified == MW_CORRUPT && !err.rc) assert_non_null(strstr(verify_err.text, v->name));
     return rc;
+}
+
+static int allocations_left;
+
+static void *refusing_alloc(void *ctx, size_t bytes)
+{
+    return allocations_left-- == 0 ? NULL : mw_env_posix()->alloc(ctx, bytes);
+}
+
+static void *refusing_resize(void *ctx, void *old, size_t bytes)
+{
+    return allocations_left-- == 0 ? NULL : mw_env_posix()->resize(ctx, old, bytes);
+}
+
+int rows_victim_refuse(rows_victim *v, rows_question *question)
+{
+    v->folder.env.alloc = refusing_alloc;
+    v->folder.env.resize = refusing_resize;
+    for (int n = 0;; n++) {
+        mw_err err = {.rc = MW_OK};
+        mw_table *table;
+        allocations_left = n;
+        mw_rc rc = rows_open(&v->folder, &table, &err);
+        if (rc == MW_OK) {
+            rc = question(&v->model, table, &err);
+            mw_table_unref(table);
+        }
+        bool met = allocations_left < 0;
+        allocations_left = -1;
+        assert_int_equal(rc, met ? MW_NOMEM : MW_OK);
+        assert_int_equal(err.rc, rc);
+        if (!met) return n;
+    }
+}
+
+/* ---- watching ------------------------------------------------------------------------------ */
+
+int rows_reads;
+int rows_flip_reads;
+
+static int watched_read(void *ctx, int file, void *to, size_t bytes, uint64_t offset, size_t *got)
+{
+    int sys = mw_env_posix()->file_read(ctx, file, to, bytes, offset, got);
+    rows_reads++;
+    if (rows_flip_reads > 0 && *got) {
+        ((uint8_t *)to)[*got / 2] ^= 4;
+        rows_flip_reads--;
+    }
+    return sys;
+}
+
+void rows_watch(rows_folder *folder)
+{
+    folder->env.file_read = watched_read;
+    rows_reads = 0;
+    rows_flip_reads = 0;
 }

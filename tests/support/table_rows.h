@@ -52,8 +52,44 @@ void rows_folder_remove(rows_folder *folder);
 mw_rc rows_write(rows_folder *folder, rows *model, mw_table_props *props, mw_err *err);
 mw_rc rows_open(rows_folder *folder, mw_table **table, mw_err *err);
 
-/* Compares each kind of access with the model; asserts nothing: the answer is the first failure of
-** the table, or MW_MISUSE when it answered wrongly. */
-mw_rc rows_compare(rows *model, mw_table *table, mw_err *err);
+/* Compare kinds of access with the model; assert nothing: the answer is the first failure of the
+** table, or MW_MISUSE when it answered wrongly. finds: every key of the model, and as many that it
+** lacks. walks: an iterator both ways, and its seeks for the same keys. */
+mw_rc rows_compare_finds(rows *model, mw_table *table, mw_err *err);
+mw_rc rows_compare_walks(rows *model, mw_table *table, mw_err *err);
+mw_rc rows_compare(rows *model, mw_table *table, mw_err *err); /* both, whatever the first says */
+
+/* A question to an open table that holds the model. */
+typedef mw_rc rows_question(rows *model, mw_table *table, mw_err *err);
+
+/* Asks files whose groups and pages end at all places; fails the test that gets another answer
+** than MW_OK. */
+void rows_ask_shapes(rows_question *question);
+
+/* A file of small groups and pages, and its bytes, for hurting. These fail the test themselves. */
+typedef struct rows_victim {
+    rows_folder folder;
+    rows model;
+    mw_table_props props;
+    char name[MW_TABLE_NAME_BYTES];
+    uint8_t *bytes;
+    size_t size;
+} rows_victim;
+
+void rows_victim_make(rows_victim *v, mw_key_kind key, size_t count, int compression);
+void rows_victim_free(rows_victim *v);
+/* Puts another file under the victim's name. */
+void rows_victim_replace(rows_victim *v, const uint8_t *bytes, size_t size);
+/* Opens and asks everything; *verified is the answer of mw_table_verify. An error must name the
+** file. */
+mw_rc rows_victim_ask(rows_victim *v, mw_rc *verified);
+/* Opens and asks again and again, with each allocation refused in turn until none is left: each is
+** said to be missing. Returns how many there were. */
+int rows_victim_refuse(rows_victim *v, rows_question *question);
+
+/* Watches what is read through the folder's environment from now on. */
+void rows_watch(rows_folder *folder);
+extern int rows_reads;      /* reads so far                                  */
+extern int rows_flip_reads; /* so many of the next ones deliver a wrong bit  */
 
 #endif
