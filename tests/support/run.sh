@@ -11,7 +11,7 @@ set -u
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 jobs=${RUN_JOBS:-$(nproc 2>/dev/null || echo 2)}
-seconds=${RUN_SECONDS:-300}
+seconds=${RUN_SECONDS:-900}
 
 # ---- one test: prints to $log, answers "passed failed skipped" ----
 
