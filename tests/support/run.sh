@@ -55,6 +55,17 @@ run_sql() {
 
 run_script() { if timeout -k 5 "$seconds" "$1" >"$log" 2>&1; then echo 1 0 0; else echo 0 1 0; fi; }
 
+# What failed and how to see it again, also where a long report of a sanitizer follows; then the end.
+show_failure() {
+    local kept
+    kept=build/logs/$(echo "${test#build/}" | tr '/:' '__').log
+    mkdir -p build/logs && cp "$log" "$kept" && echo "all of it: $kept"
+    if [ "$(wc -l <"$log")" -gt 100 ]; then
+        grep -E '^\[ *(ERROR|LINE|FAILED)|REPLAY|^again:' "$log" | head -n 40
+    fi
+    tail -n 100 "$log"
+}
+
 run_one() {
     local test=$1 log result started=$EPOCHREALTIME
     log=$(mktemp "$results/log.XXXXXX")
@@ -74,7 +85,7 @@ run_one() {
     {
         printf '%-48s %5s passed %3s failed %3s skipped  %6.2f s\n' "${test#build/}" "$1" "$2" "$3" \
             "$(awk "BEGIN {print $EPOCHREALTIME - $started}")"
-        [ "$2" -eq 0 ] || sed 's/^/    | /' "$log" | tail -n 120
+        [ "$2" -eq 0 ] || show_failure | sed 's/^/    | /'
     } >"$log.line"
     cat "$log.line"
 }
