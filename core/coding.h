@@ -23,9 +23,6 @@ void mw_put_u64(uint8_t *p, uint64_t value);
 enum { MW_VARINT_BYTES = 10 };
 /* Writes at most MW_VARINT_BYTES; returns how many. */
 size_t mw_put_varint(uint8_t *p, uint64_t value);
-/* Small absolute values to small numbers: 0, -1, 1, -2 ... to 0, 1, 2, 3 ... */
-static inline uint64_t mw_zigzag(int64_t v) { return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63); }
-static inline int64_t mw_unzigzag(uint64_t v) { return (int64_t)(v >> 1) ^ -(int64_t)(v & 1); }
 
 /* A reader over untrusted bytes with a sticky failure: a read past the end, or a varint that is too
 ** long, fails it and yields 0 from then on. Read all fields, ask once. */

@@ -356,8 +356,9 @@ static mw_rc overtake(mw_store *store, const mw_manifest *newest, uint64_t last_
     };
     mw_version_unref(version);
     rc = mw_log_segment_create(store->env, store->dir, &header, &segment, err);
-    if (rc == MW_OK)
+    if (rc == MW_OK) {
         rc = publish_seal(store, claim, last_position + 1, last_position + 1, &seal, err);
+    }
     mw_log_segment_close(segment);
     mw_manifest_unref(seal);
     mw_manifest_unref(claim);

@@ -29,7 +29,6 @@ typedef struct mw_store_figures {
     uint64_t commits;
     uint64_t log_writes;
     uint64_t log_syncs;
-    uint64_t log_bytes;
     uint64_t logical_bytes;
     uint64_t flushes;
     uint64_t merges;

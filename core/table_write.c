@@ -177,11 +177,6 @@ mw_rc mw_table_writer_create(const mw_env *env, int dir, const mw_table_options 
     return MW_OK;
 }
 
-uint64_t mw_table_writer_bytes(const mw_table_writer *writer)
-{
-    return writer->offset;
-}
-
 /* ---- the file ------------------------------------------------------------------------------ */
 
 static mw_rc write_at_end(mw_table_writer *writer, mw_slice bytes, mw_err *err)

@@ -44,8 +44,6 @@ mw_rc mw_table_writer_create(const mw_env *env, int dir, const mw_table_options 
 /* Adds the version that iter stands on. Requires keys strictly ascending (checked: misuse). */
 mw_rc mw_table_writer_add(mw_table_writer *writer, mw_iter *iter, mw_err *err) MW_MUST_USE;
 
-uint64_t mw_table_writer_bytes(const mw_table_writer *writer); /* written so far */
-
 /* Writes what is left, syncs the file and its directory, fills props, frees the writer. On failure
 ** the file is removed and the writer freed as well. */
 mw_rc mw_table_writer_finish(mw_table_writer *writer, mw_table_props *props,
