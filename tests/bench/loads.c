@@ -4,10 +4,10 @@
 #include "works.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 typedef struct cost {
     double rate;       /* rows/s, settled               */
+    double settling_s; /* after the last commit        */
     double last_tenth; /* its speed / the first tenth's */
     double data;       /* bytes put                     */
     double largest;    /* bytes on disk, at most        */
@@ -52,7 +52,9 @@ static cost measure_load(const side *s, const load *what)
     written before = look_at_settled_counters(wanted.folder);
     double began = now_s();
     put_rows(s, what, &sum);
+    double loaded = now_s();
     settle(s);
+    sum.settling_s = now_s() - loaded;
     sum.rate = (double)what->count / (now_s() - began);
     written after = look_at_settled_counters(wanted.folder);
     sum.written = written_between(&before, &after);
@@ -87,6 +89,7 @@ static void measure_random_load(const side sides[2], bool memwal_first)
     measure_loads(sides, &all, memwal_first, costs);
     note(W2_RANDOM, costs[0].rate, costs[1].rate);
     note(W2_LAST_TENTH, costs[0].last_tenth, costs[1].last_tenth);
+    note(W2_SETTLING, costs[0].settling_s, costs[1].settling_s);
     note_bytes(W2_WRITTEN, W2_DISK, costs);
     note(W2_OWN_WRITES, costs[0].written.process / costs[0].data,
          costs[1].written.process / costs[1].data);
@@ -148,6 +151,7 @@ void measure_json_rows(bool memwal_first)
         per_byte[i] = bytes_on_disk(sides[i].folder) / costs[i].data;
     }
     note(W6_LOAD, costs[0].rate, costs[1].rate);
+    note(W6_SETTLING, costs[0].settling_s, costs[1].settling_s);
     note_bytes(W6_WRITTEN, W6_LOADED_DISK, costs);
     note(W6_MEMORY, costs[0].memory_mb, costs[1].memory_mb);
     note(W6_DISK, per_byte[0], per_byte[1]);

@@ -151,8 +151,9 @@ static inline const char *row_word(row_writer *w)
         "linker",   "signal",   "handler",  "event",       "queue",       "stack",    "heap",
         "tree",     "node",     "leaf",     "root",        "parent",      "child",    "certainly",
     };
-    uint64_t a = row_draw(w, sizeof words / sizeof *words);
-    uint64_t b = row_draw(w, sizeof words / sizeof *words);
+    uint64_t two = row_draw(w, UINT64_C(1) << 48);
+    uint64_t a = (two & 0xffffff) % (sizeof words / sizeof *words);
+    uint64_t b = (two >> 24) % (sizeof words / sizeof *words);
     return words[a < b ? a : b];
 }
 
