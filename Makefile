@@ -48,6 +48,7 @@ DOUBT_TESTS  = $(wildcard tests/doubt/*_test.c)
 CLIENT_TESTS = $(wildcard tests/clients/*_test.c)
 SQL_TESTS    = $(wildcard tests/sql/*.sql)
 SQL_PROGRAMS = $(wildcard tests/sql/*.c)
+BENCH_FILES  = $(wildcard tests/bench/*.c)
 LINT         = $(wildcard tests/lint/*.sh)
 # Run under the thread sanitizer as well: every *_threads_test.c, and these.
 THREADED     = $(wildcard $(addsuffix _test.c,tests/core/memtable tests/core/presence tests/core/cache tests/core/commit \
@@ -87,7 +88,7 @@ help:
 	@echo 'make demo      load a real data set, count, flush, merge, kill -9; ROWS=n, CSV=file'
 	@echo 'make test      everything; at most 10 minutes on two cores'
 	@echo 'make check     the quick tests: units and SQL scripts; less than a minute'
-	@echo 'make bench     figures of this machine, beside ordinary tables; ARGS=options'
+	@echo 'make bench     figures of this machine, beside ordinary tables; BENCH=options'
 	@echo 'make lint      rules of the source: layers, symbols, calls, style'
 	@echo 'make install   memwal.so to $$(DESTDIR)$$(LIBDIR), now $(DESTDIR)$(LIBDIR)'
 	@echo 'make clean     removes build/'
@@ -120,7 +121,7 @@ build/$(1)/tests/ext/%: build/$(1)/static/tests/ext/%.o $$(call core_objects,$(1
 	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lcmocka -lsqlite3 $$(ZSTD) -pthread -o $$@
 build/$(1)/tests/clients/%: build/$(1)/tests/clients/%.o
 	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lcmocka -lsqlite3 -pthread -o $$@
-build/$(1)/tests/bench/%: build/$(1)/tests/bench/%.o
+build/$(1)/tests/bench/bench: $(BENCH_FILES:%.c=build/$(1)/%.o)
 	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lsqlite3 -pthread -o $$@
 build/$(1)/tests/sql/%: build/$(1)/tests/sql/%.o
 	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lsqlite3 -pthread -o $$@
