@@ -67,12 +67,12 @@ static int check_alone(sqlite3 *db, char **error)
 {
     if (!sqlite3_get_autocommit(db)) {
         return mx_err_put(error, SQLITE_LOCKED,
-                          "memwal_set inside a transaction, which it could not be rolled back "
-                          "with: COMMIT first");
+                          "memwal_set inside a transaction: it acts at once and could not be "
+                          "rolled back, COMMIT first");
     }
     if (sqlite3_txn_state(db, NULL) == SQLITE_TXN_WRITE) {
         return mx_err_put(error, SQLITE_LOCKED,
-                          "memwal_set inside a statement that writes: expected a SELECT");
+                          "memwal_set inside a statement that writes: call it in a SELECT");
     }
     return SQLITE_OK;
 }
