@@ -77,28 +77,45 @@ static int check_alone(sqlite3 *db, char **error)
     return SQLITE_OK;
 }
 
-/* Two statements, each of which leaves either the old value or the new one. */
-static int save(const mx_vtab *vtab, const mx_setting *setting, char **error)
+/* Runs sql, which is taken. *changed: did it change a row? */
+static int run(sqlite3 *db, char *sql, bool *changed, char **error)
 {
-    sqlite3 *db = vtab->connection->db;
-    char *sql = sqlite3_mprintf("INSERT INTO \"%w\".\"%w_store\"(key, value) SELECT '%q%q', %Q"
-                                " WHERE NOT EXISTS(SELECT 1 FROM \"%w\".\"%w_store\""
-                                " WHERE key='%q%q');"
-                                "UPDATE \"%w\".\"%w_store\" SET value=%Q WHERE key='%q%q'",
-                                vtab->schema, vtab->name, prefix, setting->name, setting->value,
-                                vtab->schema, vtab->name, prefix, setting->name, vtab->schema,
-                                vtab->name, setting->value, prefix, setting->name);
     if (!sql) return SQLITE_NOMEM;
-    sqlite3_int64 rowid = sqlite3_last_insert_rowid(db);
     char *words = NULL;
     int rc = sqlite3_exec(db, sql, NULL, NULL, &words);
     if (rc != SQLITE_OK) {
-        mx_err_put(error, rc, "the option cannot be kept in %s_store, so it stays as it was: %s",
-                   vtab->name, words ? words : sqlite3_errstr(rc));
+        mx_err_put(error, rc, "the option cannot be kept, so it stays as it was: %s",
+                   words ? words : sqlite3_errstr(rc));
     }
-    sqlite3_set_last_insert_rowid(db, rowid);
+    *changed = rc == SQLITE_OK && sqlite3_changes(db) > 0;
     sqlite3_free(words);
     sqlite3_free(sql);
+    return rc;
+}
+
+/* One of two statements, each a transaction of its own: the row is made, or it is there and
+** changed. */
+static int save(const mx_vtab *vtab, const mx_setting *setting, char **error)
+{
+    sqlite3 *db = vtab->connection->db;
+    const char *schema = vtab->schema;
+    const char *name = vtab->name;
+    bool changed = false;
+    sqlite3_int64 rowid = sqlite3_last_insert_rowid(db);
+    int rc = run(db,
+                 sqlite3_mprintf("INSERT INTO \"%w\".\"%w_store\"(key, value) SELECT '%q%q', %Q"
+                                 " WHERE NOT EXISTS(SELECT 1 FROM \"%w\".\"%w_store\""
+                                 " WHERE key='%q%q')",
+                                 schema, name, prefix, setting->name, setting->value, schema, name,
+                                 prefix, setting->name),
+                 &changed, error);
+    if (rc == SQLITE_OK && !changed) {
+        rc = run(db,
+                 sqlite3_mprintf("UPDATE \"%w\".\"%w_store\" SET value=%Q WHERE key='%q%q'",
+                                 schema, name, setting->value, prefix, setting->name),
+                 &changed, error);
+    }
+    sqlite3_set_last_insert_rowid(db, rowid);
     return rc;
 }
 
