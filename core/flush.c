@@ -100,10 +100,10 @@ mw_rc mw_flush_freeze(mw_store *store, uint64_t *number, mw_err *err)
 
 mw_rc mw_flush_freeze_if_full(mw_store *store, bool *frozen, mw_err *err)
 {
-    mw_version *version = mw_store_version(store);
-    bool full =
-        mw_memtable_bytes(version->generations[0]->memtable) >= mw_store_options(store).memtable_bytes;
-    mw_version_unref(version);
+    mw_store_lock(store);
+    const mw_generation *active = store->version->generations[0];
+    bool full = mw_memtable_bytes(active->memtable) >= store->options.memtable_bytes;
+    mw_store_unlock(store);
     uint64_t number = 0;
     mw_rc rc = full ? mw_flush_freeze(store, &number, err) : MW_OK;
     *frozen = number > 0;

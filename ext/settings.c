@@ -44,6 +44,8 @@ int mx_settings_load(mx_vtab *vtab, char **error)
 {
     sqlite3 *db = vtab->connection->db;
     sqlite3_stmt *statement = NULL;
+    /* Nothing can have been set yet; and the shadow table may have been undone by ROLLBACK TO. */
+    if (vtab->created) return SQLITE_OK;
     char *sql =
         sqlite3_mprintf("SELECT key, value FROM \"%w\".\"%w_store\"", vtab->schema, vtab->name);
     int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &statement, NULL) : SQLITE_NOMEM;
