@@ -263,6 +263,47 @@ static void background_off_gives_a_merge_up(void **state)
     engine_end(world);
 }
 
+/* Whatever a power cut leaves at this moment, it has rows 1 to count. */
+static void expect_durable(sim *world, int64_t count)
+{
+    uint32_t states = sim_disk_count(world, 400);
+    for (uint32_t i = 0; i < states; i++) {
+        sim *after = sim_disk_state(world, i);
+        mw_db *db = engine_open(after, NULL);
+        assert_int_equal(engine_count(db), count);
+        for (int64_t id = 1; id <= count; id++) assert_non_null(engine_find(db, id));
+        engine_close(db);
+        engine_end(after);
+    }
+}
+
+/* I1, I3: from its return on everything that can be seen is durable, also where the rows lie in
+** several segments and have been flushed meanwhile. */
+static void a_power_cut_after_durability_full_loses_nothing(void **state)
+{
+    (void)state;
+    for (int64_t frozen = 0; frozen < 6; frozen++) {
+        sim *world = engine_world();
+        mw_options to = engine_options();
+        mw_db *db = engine_open(world, &to);
+        to.durability = MW_DURABILITY_NORMAL;
+        set(db, &to);
+        for (int64_t id = 1; id < 6; id++) {
+            if (id == frozen) engine_freeze(db);
+            engine_put(db, id, "x");
+        }
+        to.durability = MW_DURABILITY_FULL;
+        set(db, &to);
+        expect_durable(world, 5);
+        engine_put(db, 6, "x");
+        expect_durable(world, 6);
+        engine_flush(db);
+        expect_durable(world, 6);
+        engine_close(db);
+        engine_end(world);
+    }
+}
+
 /* I3: from its return on everything that can be seen is durable. */
 static void durability_full_syncs_what_was_not(void **state)
 {
@@ -340,6 +381,7 @@ int main(void)
         cmocka_unit_test(a_step_that_does_not_end_leaves_background_on),
         cmocka_unit_test(background_off_gives_a_merge_up),
         cmocka_unit_test(durability_full_syncs_what_was_not),
+        cmocka_unit_test(a_power_cut_after_durability_full_loses_nothing),
         cmocka_unit_test(a_failing_sync_is_told),
         cmocka_unit_test(normal_durability_has_its_thread),
     };
