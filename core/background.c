@@ -51,7 +51,7 @@ static bool between_slices(void *arg)
     mw_store *store = arg;
     mw_err ignored = {0};
     mw_store_lock(store);
-    bool over = store->closing || store->stopped.rc != MW_OK;
+    bool over = store->closing || store->stopped.rc != MW_OK || !store->options.background;
     bool flush = mw_flush_due(store);
     mw_store_unlock(store);
     if (over || sync_if_due(store, &ignored) != MW_OK) return true;
@@ -62,7 +62,7 @@ static bool between_slices(void *arg)
 static mw_rc work(mw_store *store, bool *blocked, mw_err *err)
 {
     mw_rc rc = sync_if_due(store, err);
-    if (!store->options.background) return rc;
+    if (!mw_store_options(store).background) return rc;
     if (rc == MW_OK) rc = mw_flush_run(store, UINT64_MAX, UINT64_MAX, err);
     mw_store_lock(store);
     bool merge = rc == MW_OK && !store->closing && mw_compact_due(store);
@@ -86,6 +86,7 @@ static void run(void *arg)
             env->cond_wait(env->ctx, store->work, store->mutex, until);
         }
         if (store->closing || !something_due(store)) continue;
+        store->working = true;
         mw_store_unlock(store);
         mw_err err = {0};
         bool blocked = false;
@@ -95,6 +96,8 @@ static void run(void *arg)
             !failed && !blocked ? 0 : mw_min(pause_ms ? 2 * pause_ms : RETRY_MIN_MS, RETRY_MAX_MS);
         if (failed) mw_store_park(store, &err);
         mw_store_lock(store);
+        store->working = false;
+        env->cond_broadcast(env->ctx, store->progress);
         if (rc == MW_OK) store->parked = (mw_err){0}; /* what failed has been made up for */
     }
     mw_store_unlock(store);

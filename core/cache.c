@@ -48,7 +48,7 @@ typedef struct shard {
 
 struct mw_cache {
     const mw_env *env;
-    uint64_t shard_limit_bytes;
+    _Atomic uint64_t shard_limit_bytes;
     _Atomic uint64_t files;
     shard shards[SHARDS];
 };
@@ -84,7 +84,7 @@ mw_rc mw_cache_create(const mw_env *env, uint64_t limit_bytes, mw_cache **cache,
     *cache = NULL;
     if (!made) return mw_fail(err, MW_NOMEM, "out of memory for the page cache");
     made->env = env;
-    made->shard_limit_bytes = limit_bytes / SHARDS;
+    atomic_init(&made->shard_limit_bytes, limit_bytes / SHARDS);
     for (uint32_t i = 0; i < SHARDS; i++) {
         shard *s = &made->shards[i];
         s->bucket_count = BUCKETS_AT_FIRST;
@@ -273,6 +273,17 @@ void mw_cache_drop_file(mw_cache *cache, uint64_t file)
             older = entry->older;
             if (entry->file == file) remove_locked(cache, s, entry);
         }
+        unlock(cache, s);
+    }
+}
+
+void mw_cache_resize(mw_cache *cache, uint64_t limit_bytes)
+{
+    atomic_store(&cache->shard_limit_bytes, limit_bytes / SHARDS);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        shard *s = &cache->shards[i];
+        lock(cache, s);
+        sweep_locked(cache, s);
         unlock(cache, s);
     }
 }

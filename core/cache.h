@@ -27,6 +27,8 @@ void *mw_cached_content(const mw_cached *entry); /* borrowed while held */
 void mw_cache_release(mw_cache *cache, mw_cached *entry);
 /* Forgets a file's entries (held ones live on until released). */
 void mw_cache_drop_file(mw_cache *cache, uint64_t file);
+/* Changes the limit; when it is lower than what is kept, that goes at once. */
+void mw_cache_resize(mw_cache *cache, uint64_t limit_bytes);
 /* A number for mw_cache_find that no other open table of this cache has. */
 uint64_t mw_cache_new_file(mw_cache *cache);
 void mw_cache_stats(mw_cache *cache, uint64_t *hits, uint64_t *misses, uint64_t *bytes);

@@ -155,6 +155,7 @@ static void resolve(mw_store *store, mw_request *request, const mw_err *failure)
         request->result = *failure;
     } else if (request->publish) {
         store->visible = request->after;
+        store->figures.commits += request->kind != MW_LOG_ABORT;
     }
     request->done = true;
     store->env->cond_signal(store->env->ctx, request->cond);
@@ -168,6 +169,7 @@ typedef struct group {
     uint32_t count;
     uint64_t last_position;
     uint64_t durable_through;
+    uint64_t bytes; /* in the segment */
     mw_log_segment *segment;
     bool sync; /* before it is acknowledged */
 } group;
@@ -184,6 +186,7 @@ static group choose(const mw_store *store)
         bytes += at->payload.size;
         if (chosen.count > 0 && bytes > GROUP_BYTES_MAX) break;
         chosen.count++;
+        chosen.bytes += mw_log_entry_bytes(at->payload.size);
         chosen.last_position = at->after.position;
         chosen.sync = chosen.sync || at->sync;
     }
@@ -244,7 +247,6 @@ static void resolve_group(mw_store *store, const group *chosen, uint64_t fence)
     for (uint32_t i = 0; i < chosen->count; i++) {
         if (store->queue_first->after.position > good) break;
         resolve(store, store->queue_first, NULL);
-        store->figures.commits++;
     }
     if (chosen->sync) {
         store->durable = mw_max(store->durable, good);
@@ -270,6 +272,7 @@ static void lead(mw_store *store)
     mw_store_lock(store);
     store->leading = false;
     store->figures.log_writes++;
+    if (rc == MW_OK || rc == MW_FENCED) store->figures.log_bytes += chosen.bytes;
     if (chosen.sync) store->figures.log_syncs++;
     if (rc == MW_OK || rc == MW_FENCED) resolve_group(store, &chosen, fence);
     if (rc != MW_OK) stop_and_fail(store, &cause);
@@ -300,6 +303,7 @@ void mw_commit_publish(mw_store *store, const mw_request *request)
     mw_store_lock(store);
     assert(store->queued.position == request->after.position);
     store->visible = request->after;
+    store->figures.commits++;
     store->env->cond_broadcast(store->env->ctx, store->progress);
     mw_store_unlock(store);
 }

@@ -86,6 +86,7 @@ static mw_rc open_inputs(mw_compact *self, mw_err *err)
 static mw_rc open_output(mw_compact *self, mw_err *err)
 {
     mw_store *store = self->store;
+    const mw_options now = mw_store_options(store);
     const mw_manifest *manifest = self->version->manifest;
     const mw_manifest_file *inputs = manifest->files;
     uint32_t count = self->pick.file_count;
@@ -99,9 +100,9 @@ static mw_rc open_output(mw_compact *self, mw_err *err)
         mw_version_table_options(manifest, self->file.epoch, self->file.number);
     options.sequence_min = inputs[0].props.sequence_min;
     options.sequence_max = inputs[count - 1].props.sequence_max;
-    options.compression = store->options.compression;
-    options.group_rows = store->options.group_rows;
-    options.page_bytes = store->options.page_bytes;
+    options.compression = now.compression;
+    options.group_rows = now.group_rows;
+    options.page_bytes = now.page_bytes;
     return mw_table_writer_create(store->env, store->dir, &options, &self->writer, err);
 }
 

@@ -11,6 +11,7 @@
 #include "format.h"
 #include "hash.h"
 #include "report.h"
+#include "settings.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -247,7 +248,13 @@ const mw_store_id *mw_db_store(const mw_db *db) { return &((const mw_store *)db)
 
 const char *mw_db_path(const mw_db *db) { return ((const mw_store *)db)->path; }
 
-mw_options mw_db_options(mw_db *db) { return store_of(db)->options; }
+mw_options mw_db_options(mw_db *db) { return mw_store_options(store_of(db)); }
+
+mw_rc mw_db_set_options(mw_db *db, const mw_options *from, const mw_options *to, uint64_t wait_ms,
+                        mw_err *err)
+{
+    return mw_settings_change(store_of(db), from, to, wait_ms, err);
+}
 
 /* ---- keeping house --------------------------------------------------------------------------- */
 
@@ -306,6 +313,35 @@ mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void 
     mw_turn_give(store);
     if (rc != MW_OK) return rc;
     return mw_compact_run(store, max_generations, interrupted, arg, folded, err);
+}
+
+static uint64_t versions_in_files(mw_store *store)
+{
+    mw_version *version = mw_store_version(store);
+    const mw_manifest *manifest = version->manifest;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < manifest->file_count; i++) {
+        sum += manifest->files[i].props.rows + manifest->files[i].props.tombstones;
+    }
+    mw_version_unref(version);
+    return sum;
+}
+
+mw_rc mw_db_compact(mw_db *db, bool (*interrupted)(void *arg), void *arg, uint64_t *removed,
+                    mw_err *err)
+{
+    enum { FLUSH_WAIT_MS = 10000 };
+    mw_store *store = store_of(db);
+    uint64_t generation;
+    uint32_t folded;
+    *removed = 0;
+    mw_rc rc = mw_db_flush(db, FLUSH_WAIT_MS, &generation, err);
+    if (rc != MW_OK) return rc;
+    uint64_t before = versions_in_files(store);
+    rc = mw_db_merge(db, 0, interrupted, arg, &folded, err);
+    uint64_t after = versions_in_files(store);
+    if (rc == MW_OK && after < before) *removed = before - after;
+    return rc;
 }
 
 mw_rc mw_db_check(mw_db *db, void (*each)(void *arg, const char *line), void *arg, uint32_t *faults,

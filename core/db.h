@@ -74,7 +74,15 @@ mw_rc mw_db_describe(const mw_env *env, const char *path, mw_store_id *store, mw
 const mw_schema *mw_db_schema(const mw_db *db); /* borrowed while open */
 const mw_store_id *mw_db_store(const mw_db *db);
 const char *mw_db_path(const mw_db *db);
-mw_options mw_db_options(mw_db *db);
+mw_options mw_db_options(mw_db *db); /* as they are now */
+
+/* Changes what differs between from and to of durability, memtable_bytes, cache_bytes,
+** merge_generations, compression and background; the other options are fixed. In force at once, for
+** all who use the db; nothing of it is kept on disk. Turning background off waits up to wait_ms for
+** the step at hand (MW_BUSY: it does not end, and nothing has changed); turning durability back to
+** full syncs what was not. */
+mw_rc mw_db_set_options(mw_db *db, const mw_options *from, const mw_options *to, uint64_t wait_ms,
+                        mw_err *err) MW_MUST_USE;
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
@@ -163,6 +171,12 @@ mw_rc mw_db_flush(mw_db *db, uint64_t wait_ms, uint64_t *generation, mw_err *err
 mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void *arg), void *arg,
                   uint32_t *folded, mw_err *err) MW_MUST_USE;
 
+/* Flushes what is committed and merges everything into one sorted level: then the files hold the
+** live rows and nothing else. *removed: row versions and tombstones in files that are gone
+** (relative to the moment after the flush). interrupted as for mw_db_merge. */
+mw_rc mw_db_compact(mw_db *db, bool (*interrupted)(void *arg), void *arg, uint64_t *removed,
+                    mw_err *err) MW_MUST_USE;
+
 /* Reads every byte, proves every rule of the format and recounts. each gets one line per fault
 ** (borrowed); *faults: how many. An MW_CORRUPT inside is a fault, not a failure of the call. */
 mw_rc mw_db_check(mw_db *db, void (*each)(void *arg, const char *line), void *arg, uint32_t *faults,
@@ -175,7 +189,7 @@ mw_rc mw_db_stats(mw_db *db, void (*each)(void *arg, const char *name, const mw_
 
 typedef struct mw_file_info {
     const char *name;
-    const char *kind; /* "table", "log", "manifest" */
+    const char *kind; /* "table", "log", "manifest", "state" */
     int32_t level;    /* -1 where it has no meaning, as below */
     int64_t generation;
     int64_t rows;
@@ -187,6 +201,31 @@ typedef struct mw_file_info {
 
 mw_rc mw_db_files(mw_db *db, void (*each)(void *arg, const mw_file_info *file), void *arg,
                   mw_err *err) MW_MUST_USE;
+
+/* What the log holds above the replay cursor, as one moment saw it: entries in position order.
+** Writing goes on meanwhile; segments that are flushed and removed while the view is being opened
+** are left out, always the oldest, so the positions that are left have no gaps. */
+typedef struct mw_log_view mw_log_view;
+
+typedef struct mw_log_line {
+    uint64_t position;
+    uint64_t epoch; /* of the writer that wrote it first */
+    uint64_t generation;
+    uint64_t puts;
+    uint64_t deletes;
+    uint64_t bytes; /* in the segment, record headers included */
+    /* "published": counts, readers see it; "undecided": written, but not decided at that moment;
+    ** "aborted": taken back by the next entry; "abort": the entry that takes its predecessor
+    ** back */
+    const char *state;
+} mw_log_line;
+
+/* Holds the segments open and nothing else of the store. *view: the caller's,
+** mw_log_view_close. */
+mw_rc mw_log_view_open(mw_db *db, mw_log_view **view, mw_err *err) MW_MUST_USE;
+/* *any is false at the end. MW_CORRUPT: an entry that was published cannot be read. */
+mw_rc mw_log_view_next(mw_log_view *view, mw_log_line *line, bool *any, mw_err *err) MW_MUST_USE;
+void mw_log_view_close(mw_log_view *view); /* takes NULL; may come after the end of the db */
 
 /* Versions of the file format and of the libraries inside (xxhash: major * 10000 + minor * 100 +
 ** release). */

@@ -100,10 +100,10 @@ mw_rc mw_flush_freeze(mw_store *store, uint64_t *number, mw_err *err)
 
 mw_rc mw_flush_freeze_if_full(mw_store *store, bool *frozen, mw_err *err)
 {
-    mw_version *version = mw_store_version(store);
-    bool full =
-        mw_memtable_bytes(version->generations[0]->memtable) >= store->options.memtable_bytes;
-    mw_version_unref(version);
+    mw_store_lock(store);
+    const mw_generation *active = store->version->generations[0];
+    bool full = mw_memtable_bytes(active->memtable) >= store->options.memtable_bytes;
+    mw_store_unlock(store);
     uint64_t number = 0;
     mw_rc rc = full ? mw_flush_freeze(store, &number, err) : MW_OK;
     *frozen = number > 0;
@@ -141,9 +141,10 @@ static mw_rc write_table(mw_store *store, const mw_generation *generation, const
     mw_table_options options = mw_version_table_options(from, file->epoch, file->number);
     options.sequence_min = from->sequence + 1;
     options.sequence_max = generation->sequence_last;
-    options.compression = store->options.compression;
-    options.group_rows = store->options.group_rows;
-    options.page_bytes = store->options.page_bytes;
+    const mw_options now = mw_store_options(store);
+    options.compression = now.compression;
+    options.group_rows = now.group_rows;
+    options.page_bytes = now.page_bytes;
     mw_table_writer *writer;
     mw_rc rc = mw_table_writer_create(store->env, store->dir, &options, &writer, err);
     if (rc != MW_OK) return rc;
@@ -194,6 +195,16 @@ static void remove_logs(mw_store *store, const mw_generation *generation)
     }
 }
 
+/* Has an entry been published that is not synced? With durability normal, and for a moment after it
+** was changed. */
+static bool has_unsynced(mw_store *store)
+{
+    mw_store_lock(store);
+    bool unsynced = store->unsynced_since_ns != 0;
+    mw_store_unlock(store);
+    return unsynced;
+}
+
 /* Requires flush_mutex and that all of the generation is published. */
 static mw_rc flush_generation(mw_store *store, const mw_generation *generation, mw_err *err)
 {
@@ -201,7 +212,7 @@ static mw_rc flush_generation(mw_store *store, const mw_generation *generation, 
     mw_manifest_file file = {0};
     bool any = mw_memtable_versions(generation->memtable) > 0;
     mw_rc rc = MW_OK;
-    if (store->options.durability == MW_DURABILITY_NORMAL) rc = mw_commit_sync(store, err);
+    if (has_unsynced(store)) rc = mw_commit_sync(store, err);
     if (rc == MW_OK && any) {
         mw_version *version = mw_store_version(store);
         rc = write_table(store, generation, version->manifest, &file, err);

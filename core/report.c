@@ -30,25 +30,24 @@ typedef struct picture {
     uint64_t cache_hits;
     uint64_t cache_misses;
     uint64_t cache_bytes;
+    uint64_t written_bytes; /* to log and table files since the store was opened */
     totals totals;
     char last_error[MW_ERR_TEXT_BYTES];
 } picture;
 
-static mw_rc log_size(mw_store *store, mw_log_id id, uint64_t *bytes, mw_err *err)
+/* *there is false for a file that is not, or not any more. */
+static mw_rc size_of(mw_store *store, const char *name, uint64_t *bytes, bool *there, mw_err *err)
 {
-    char name[MW_LOG_NAME_BYTES];
     int file = -1;
-    uint64_t size = 0;
-    mw_log_name(id.epoch, id.number, name);
+    *bytes = 0;
     int sys = mw_env_open(store->env, store->dir, name, MW_OPEN_READ, &file);
-    if (sys == ENOENT) return MW_OK; /* flushed meanwhile */
+    *there = sys == 0;
+    if (sys == ENOENT) return MW_OK;
     if (!sys) {
-        sys = store->env->file_size(store->env->ctx, file, &size);
+        sys = store->env->file_size(store->env->ctx, file, bytes);
         store->env->file_close(store->env->ctx, file);
     }
-    if (sys) return mw_fail_sys(err, sys, "reading the size", name);
-    *bytes += size;
-    return MW_OK;
+    return sys ? mw_fail_sys(err, sys, "reading the size", name) : MW_OK;
 }
 
 static mw_rc add_up(mw_store *store, const mw_version *version, totals *sum, mw_err *err)
@@ -58,8 +57,13 @@ static mw_rc add_up(mw_store *store, const mw_version *version, totals *sum, mw_
         sum->memtable_rows += mw_memtable_versions(generation->memtable);
         sum->memtable_bytes += mw_memtable_bytes(generation->memtable);
         for (uint32_t j = 0; j < generation->log_count; j++) {
-            mw_rc rc = log_size(store, generation->logs[j], &sum->log_bytes, err);
+            char name[MW_LOG_NAME_BYTES];
+            uint64_t bytes;
+            bool there; /* else it was flushed meanwhile */
+            mw_log_name(generation->logs[j].epoch, generation->logs[j].number, name);
+            mw_rc rc = size_of(store, name, &bytes, &there, err);
             if (rc != MW_OK) return rc;
+            sum->log_bytes += bytes;
         }
     }
     const mw_manifest *manifest = version->manifest;
@@ -90,6 +94,10 @@ static mw_rc take_picture(mw_store *store, picture *now, mw_err *err)
     now->snapshots = store->snapshots;
     if (store->snapshot_oldest) now->oldest_snapshot_ns = time - store->snapshot_oldest->taken_ns;
     now->figures = store->figures;
+    const mw_manifest *first = store->birth;
+    now->written_bytes = now->figures.log_bytes + now->version->manifest->bytes_flushed +
+                         now->version->manifest->bytes_merged - first->bytes_flushed -
+                         first->bytes_merged;
     const mw_err *last = store->stopped.rc != MW_OK ? &store->stopped : &store->parked;
     if (last->rc != MW_OK) memcpy(now->last_error, last->text, sizeof now->last_error);
     mw_store_unlock(store);
@@ -154,14 +162,12 @@ static void report_log(const reporter *to, const picture *now)
 
 static void report_work(const reporter *to, const picture *now)
 {
-    const mw_manifest *manifest = now->version->manifest;
     const mw_store_figures *figures = &now->figures;
-    double written = (double)(manifest->bytes_flushed + manifest->bytes_merged);
     integer(to, "flushes", figures->flushes);
     integer(to, "merges", figures->merges);
-    integer(to, "bytes_written", manifest->bytes_flushed + manifest->bytes_merged);
+    integer(to, "bytes_written", now->written_bytes);
     integer(to, "bytes_logical", figures->logical_bytes);
-    ratio(to, "write_amplification", written, (double)manifest->bytes_flushed);
+    ratio(to, "write_amplification", (double)now->written_bytes, (double)figures->logical_bytes);
     ratio(to, "space_amplification", (double)now->totals.physical_rows, (double)now->visible.count);
     integer(to, "cache_hits", now->cache_hits);
     integer(to, "cache_misses", now->cache_misses);
@@ -190,58 +196,76 @@ mw_rc mw_report_stats(mw_store *store, mw_report_figure each, void *arg, mw_err 
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static void report_table(const mw_version *version, uint32_t i, mw_report_file each, void *arg)
+typedef struct lister {
+    mw_report_file each;
+    void *arg;
+} lister;
+
+static void list_table(const lister *to, const mw_manifest_file *file)
 {
-    const mw_manifest_file *file = &version->manifest->files[i];
-    mw_table *table = version->tables[version->table_count - 1 - i];
+    char name[MW_TABLE_NAME_BYTES];
+    mw_table_name(file->epoch, file->number, name);
     mw_file_info info = {
-        .name = mw_table_file_name(table),
+        .name = name,
         .kind = "table",
         .level = (int32_t)file->level,
         .generation = (int64_t)file->generation,
         .rows = (int64_t)file->props.rows,
         .tombstones = (int64_t)file->props.tombstones,
         .bytes = (int64_t)file->props.bytes,
-        .key_min = mw_table_first_key(table),
-        .key_max = mw_table_last_key(table),
+        .key_min = file->keys.min,
+        .key_max = file->keys.max,
     };
-    each(arg, &info);
+    to->each(to->arg, &info);
 }
 
-static mw_rc report_logs(mw_store *store, const mw_generation *generation, mw_report_file each,
-                         void *arg, mw_err *err)
+/* A file of another kind, unless it is not there. generation: -1 where it has none. */
+static mw_rc list_file(const lister *to, mw_store *store, const char *kind, const char *name,
+                       int64_t generation, mw_err *err)
 {
-    for (uint32_t i = 0; i < generation->log_count; i++) {
-        char name[MW_LOG_NAME_BYTES];
-        uint64_t bytes = 0;
-        mw_log_name(generation->logs[i].epoch, generation->logs[i].number, name);
-        mw_rc rc = log_size(store, generation->logs[i], &bytes, err);
-        if (rc != MW_OK) return rc;
-        mw_file_info info = {
-            .name = name,
-            .kind = "log",
-            .level = -1,
-            .generation = (int64_t)generation->number,
-            .rows = -1,
-            .tombstones = -1,
-            .bytes = (int64_t)bytes,
-        };
-        each(arg, &info);
-    }
+    uint64_t bytes;
+    bool there;
+    mw_rc rc = size_of(store, name, &bytes, &there, err);
+    if (rc != MW_OK || !there) return rc;
+    mw_file_info info = {
+        .name = name,
+        .kind = kind,
+        .level = -1,
+        .generation = generation,
+        .rows = -1,
+        .tombstones = -1,
+        .bytes = (int64_t)bytes,
+    };
+    to->each(to->arg, &info);
     return MW_OK;
+}
+
+static mw_rc list_logs(const lister *to, mw_store *store, const mw_generation *generation,
+                       mw_err *err)
+{
+    mw_rc rc = MW_OK;
+    for (uint32_t i = 0; rc == MW_OK && i < generation->log_count; i++) {
+        char name[MW_LOG_NAME_BYTES];
+        mw_log_name(generation->logs[i].epoch, generation->logs[i].number, name);
+        rc = list_file(to, store, "log", name, (int64_t)generation->number, err);
+    }
+    return rc;
 }
 
 mw_rc mw_report_files(mw_store *store, mw_report_file each, void *arg, mw_err *err)
 {
+    const lister to = {each, arg};
     mw_version *version = mw_store_version(store);
-    mw_rc rc = MW_OK;
+    const mw_manifest *manifest = version->manifest;
     char name[MW_MANIFEST_NAME_BYTES];
-    mw_manifest_name(version->manifest->number, name);
-    mw_file_info manifest = {name, "manifest", -1, -1, -1, -1, -1, {NULL, 0}, {NULL, 0}};
-    each(arg, &manifest);
-    for (uint32_t i = 0; i < version->table_count; i++) report_table(version, i, each, arg);
+    mw_manifest_name(manifest->number, name);
+    mw_rc rc = list_file(&to, store, "manifest", name, -1, err);
+    if (rc == MW_OK) rc = list_file(&to, store, "state", "state", -1, err);
+    for (uint32_t i = 0; rc == MW_OK && i < manifest->file_count; i++) {
+        list_table(&to, &manifest->files[i]);
+    }
     for (uint32_t i = version->generation_count; rc == MW_OK && i-- > 0;) {
-        rc = report_logs(store, version->generations[i], each, arg, err);
+        rc = list_logs(&to, store, version->generations[i], err);
     }
     mw_version_unref(version);
     return rc;

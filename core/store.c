@@ -91,6 +91,14 @@ mw_version *mw_store_version(mw_store *store)
     return version;
 }
 
+mw_options mw_store_options(mw_store *store)
+{
+    mw_store_lock(store);
+    mw_options options = store->options;
+    mw_store_unlock(store);
+    return options;
+}
+
 mw_rc mw_store_stopped(const mw_store *store, mw_err *err)
 {
     if (store->stopped.rc != MW_OK) {

@@ -29,6 +29,7 @@ typedef struct mw_store_figures {
     uint64_t commits;
     uint64_t log_writes;
     uint64_t log_syncs;
+    uint64_t log_bytes; /* of entries, record headers included */
     uint64_t logical_bytes;
     uint64_t flushes;
     uint64_t merges;
@@ -40,7 +41,7 @@ typedef struct mw_store {
     char *path;
     int dir;
     int lock_file;
-    mw_options options;
+    mw_options options; /* [m] what mw_settings_change may change; the rest is fixed */
     mw_store_id id;
     mw_manifest *birth; /* the manifest of the opening: keeps schema memory alive */
     const mw_schema *schema;
@@ -84,6 +85,7 @@ typedef struct mw_store {
     mw_err parked;            /* [m] first failure of a background step, for last_error  */
     mw_thread *thread;        /* [m] background work, NULL: none                         */
     mw_cond *work;            /* [m] wakes it                                            */
+    bool working;             /* [m] it is in the middle of a step                       */
     mw_store_figures figures; /* [m] */
 } mw_store;
 
@@ -98,6 +100,9 @@ void mw_store_unlock(mw_store *store);
 
 /* Reference to the current version. */
 mw_version *mw_store_version(mw_store *store);
+
+/* The options as they are now: another thread may change them at any time. */
+mw_options mw_store_options(mw_store *store);
 
 /* Why writing has stopped, if it has: copies the words, returns the code. Requires `mutex`. */
 mw_rc mw_store_stopped(const mw_store *store, mw_err *err);

@@ -92,10 +92,11 @@ static mw_rc open_txn(mw_store *store, mw_txn **out, mw_err *err)
     mw_store_lock(store);
     txn->version = mw_version_ref(store->version);
     txn->base = store->queued;
+    bool normal = store->options.durability == MW_DURABILITY_NORMAL;
     mw_store_unlock(store);
     txn->turn = true;
     *out = txn;
-    if (store->options.durability == MW_DURABILITY_NORMAL) mw_background_start(store);
+    if (normal) mw_background_start(store);
     return MW_OK;
 }
 

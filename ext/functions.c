@@ -9,6 +9,8 @@
 
 #include "err.h"
 #include "internal.h"
+#include "options.h"
+#include "settings.h"
 
 enum {
     FLUSH_WAIT_MS = 10000, /* for other connections' open transactions, then SQLITE_BUSY */
@@ -130,6 +132,59 @@ static void merge(sqlite3_context *context, int argc, sqlite3_value **argv)
     mx_vtab_release(vtab);
 }
 
+static void compact(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    mx_vtab *vtab = use_table(context, argv[0], "memwal_compact", true);
+    if (!vtab) return;
+    mw_err err = {0};
+    uint64_t removed = 0;
+    mx_connection *connection = mx_connection_of(sqlite3_context_db_handle(context));
+    if (mw_db_compact(mx_txn_db(vtab->txn), is_interrupted, connection, &removed, &err) != MW_OK) {
+        give_engine_error(context, &err);
+    } else {
+        sqlite3_result_int64(context, (sqlite3_int64)removed);
+    }
+    mx_vtab_release(vtab);
+}
+
+/* An argument that is a word or a number, as text. NULL: the error is already the result. */
+static const char *setting_word(sqlite3_context *context, sqlite3_value *argument, const char *what)
+{
+    int type = sqlite3_value_type(argument);
+    const char *text = (const char *)sqlite3_value_text(argument);
+    bool word = type == SQLITE_TEXT || type == SQLITE_INTEGER;
+    if (word && !text) {
+        sqlite3_result_error_nomem(context);
+        return NULL;
+    }
+    if (word && strlen(text) == (size_t)sqlite3_value_bytes(argument)) return text;
+    give_error(context, SQLITE_ERROR,
+               sqlite3_mprintf("memwal: memwal_set(t, key, value): expected %s", what));
+    return NULL;
+}
+
+static void set(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    mx_setting setting = {
+        .key = setting_word(context, argv[1], "an option's name as the key, such as 'cache'"),
+    };
+    if (!setting.key) return;
+    setting.value = setting_word(context, argv[2], "a text or a whole number as the value");
+    if (!setting.value) return;
+    mx_vtab *vtab = use_table(context, argv[0], "memwal_set", true);
+    if (!vtab) return;
+    char *error = NULL;
+    int code = mx_settings_set(vtab, &setting, &error);
+    if (code == SQLITE_OK) {
+        mx_options_show(context, setting.name, &setting.before);
+    } else {
+        give_error(context, code, error);
+    }
+    mx_vtab_release(vtab);
+}
+
 static void add_line(void *lines, const char *line)
 {
     sqlite3_str_appendf(lines, "%s%s", sqlite3_str_length(lines) > 0 ? "\n" : "", line);
@@ -211,7 +266,9 @@ static const struct {
     {"memwal_flush", 1, SQLITE_DIRECTONLY, flush},
     {"memwal_merge", 1, SQLITE_DIRECTONLY, merge},
     {"memwal_merge", 2, SQLITE_DIRECTONLY, merge},
+    {"memwal_compact", 1, SQLITE_DIRECTONLY, compact},
     {"memwal_check", 1, SQLITE_DIRECTONLY, check},
+    {"memwal_set", 3, SQLITE_DIRECTONLY, set},
     {"memwal_version", 0, SQLITE_INNOCUOUS, version},
     {"memwal_debug", 0, SQLITE_INNOCUOUS, debug},
 };

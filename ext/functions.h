@@ -1,4 +1,5 @@
-/* functions.h: the SQL functions memwal_count, _flush, _merge, _check, _version and _debug. */
+/* functions.h: the SQL functions memwal_count, _flush, _merge, _compact, _check, _set, _version
+** and _debug. */
 #ifndef MX_FUNCTIONS_H
 #define MX_FUNCTIONS_H
 

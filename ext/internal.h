@@ -102,6 +102,7 @@ int mx_vtab_use(mx_vtab *vtab, mx_txn **txn, char **error);
 /* ---- one connection's use of one store ------------------------------------------------------ */
 
 mw_db *mx_txn_db(const mx_txn *txn);
+mx_store *mx_txn_store(const mx_txn *txn);
 /* True between begin and the end of the transaction: this connection holds the turn. */
 bool mx_txn_open(const mx_txn *txn);
 /* What the present statement sees; released by the caller with mw_snapshot_release. */

@@ -120,28 +120,116 @@ static outcome set_page_bytes(mx_args *args, const char *value)
     return TAKEN;
 }
 
-static const struct {
+/* ---- showing a value, as it could be written ------------------------------------------------- */
+
+static void show_word(sqlite3_context *context, const char *word)
+{
+    sqlite3_result_text(context, word, -1, SQLITE_STATIC);
+}
+
+/* A size in its largest unit that leaves no rest; a number where it has none. */
+static void show_bytes(sqlite3_context *context, uint64_t bytes)
+{
+    static const struct { const char *name; unsigned shift; } units[] = {
+        {"GB", 30}, {"MB", 20}, {"KB", 10},
+    };
+    for (size_t i = 0; bytes > 0 && i < sizeof units / sizeof units[0]; i++) {
+        if (bytes & ((1ull << units[i].shift) - 1)) continue;
+        char *text = sqlite3_mprintf("%llu%s", (unsigned long long)(bytes >> units[i].shift),
+                                     units[i].name);
+        if (text) {
+            sqlite3_result_text(context, text, -1, sqlite3_free);
+        } else {
+            sqlite3_result_error_nomem(context);
+        }
+        return;
+    }
+    sqlite3_result_int64(context, (sqlite3_int64)bytes);
+}
+
+static void show_durability(sqlite3_context *context, const mw_options *from)
+{
+    show_word(context, from->durability == MW_DURABILITY_FULL ? "full" : "normal");
+}
+
+static void show_memtable(sqlite3_context *context, const mw_options *from)
+{
+    show_bytes(context, from->memtable_bytes);
+}
+
+static void show_cache(sqlite3_context *context, const mw_options *from)
+{
+    show_bytes(context, from->cache_bytes);
+}
+
+static void show_merge_generations(sqlite3_context *context, const mw_options *from)
+{
+    sqlite3_result_int64(context, from->merge_generations);
+}
+
+static void show_compression(sqlite3_context *context, const mw_options *from)
+{
+    sqlite3_result_int(context, from->compression);
+}
+
+static void show_background(sqlite3_context *context, const mw_options *from)
+{
+    show_word(context, from->background ? "on" : "off");
+}
+
+static void show_snapshot(sqlite3_context *context, const mw_options *from)
+{
+    (void)from; /* the only kind there is */
+    show_word(context, "statement");
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+typedef struct option {
     const char *name;
     outcome (*set)(mx_args *args, const char *value);
+    void (*show)(sqlite3_context *context, const mw_options *from); /* NULL: fixed at CREATE */
     const char *allowed;
-} options[] = {
-    {"path", set_path, "the folder of the store"},
-    {"durability", set_durability, "'full' or 'normal'"},
-    {"memtable", set_memtable, "a size from '1KB' to '16GB'"},
-    {"cache", set_cache, "a size from 0 to '1024GB'"},
-    {"merge_generations", set_merge_generations, "a number from 1 to 1000"},
-    {"compression", set_compression, "a zstd level from 1 to 19, or 0 for none"},
-    {"background", set_background, "'on' or 'off'"},
-    {"snapshot", set_snapshot, "'statement' ('transaction' is not built yet)"},
-    {"group_rows", set_group_rows, "a number from 1 to 4096"},
-    {"page_bytes", set_page_bytes, "a number from 1 to 32768"},
+} option;
+
+static const option options[] = {
+    {"path", set_path, NULL, "the folder of the store"},
+    {"durability", set_durability, show_durability, "'full' or 'normal'"},
+    {"memtable", set_memtable, show_memtable, "a size from '1KB' to '16GB'"},
+    {"cache", set_cache, show_cache, "a size from 0 to '1024GB'"},
+    {"merge_generations", set_merge_generations, show_merge_generations,
+     "a number from 1 to 1000"},
+    {"compression", set_compression, show_compression, "a zstd level from 1 to 19, or 0 for none"},
+    {"background", set_background, show_background, "'on' or 'off'"},
+    {"snapshot", set_snapshot, show_snapshot, "'statement' ('transaction' is not built yet)"},
+    {"group_rows", set_group_rows, NULL, "a number from 1 to 4096"},
+    {"page_bytes", set_page_bytes, NULL, "a number from 1 to 32768"},
 };
 enum { OPTION_COUNT = sizeof options / sizeof options[0] };
 
+/* The option's number, OPTION_COUNT: there is none of that name. */
+static unsigned find_option(const char *key)
+{
+    unsigned i = 0;
+    while (i < OPTION_COUNT && sqlite3_stricmp(key, options[i].name) != 0) i++;
+    return i;
+}
+
+static int take_value(const option *of, mx_args *args, const char *value, char **error)
+{
+    switch (of->set(args, value)) {
+    case TAKEN: break;
+    case NO_MEMORY: return SQLITE_NOMEM;
+    case BAD_VALUE:
+        return mx_err_put(error, SQLITE_ERROR, "option %s = '%s': expected %s", of->name, value,
+                          of->allowed);
+    }
+    return SQLITE_OK;
+}
+
 int mx_options_set(mx_args *args, const char *key, const char *value, unsigned *seen, char **error)
 {
-    int i = 0;
-    while (i < OPTION_COUNT && sqlite3_stricmp(key, options[i].name) != 0) i++;
+    unsigned i = find_option(key);
     if (i == OPTION_COUNT) {
         return mx_err_put(error, SQLITE_ERROR,
                           "unknown option %s: expected path, durability, memtable, cache, "
@@ -152,12 +240,34 @@ int mx_options_set(mx_args *args, const char *key, const char *value, unsigned *
         return mx_err_put(error, SQLITE_ERROR, "option %s is given twice", options[i].name);
     }
     *seen |= 1u << i;
-    switch (options[i].set(args, value)) {
-    case TAKEN: break;
-    case NO_MEMORY: return SQLITE_NOMEM;
-    case BAD_VALUE:
-        return mx_err_put(error, SQLITE_ERROR, "option %s = '%s': expected %s", options[i].name,
-                          value, options[i].allowed);
+    return take_value(&options[i], args, value, error);
+}
+
+int mx_options_change(mw_options *in, const char *key, const char *value, const char **name,
+                      char **error)
+{
+    unsigned i = find_option(key);
+    if (i == OPTION_COUNT) {
+        return mx_err_put(error, SQLITE_ERROR,
+                          "unknown option %s: expected durability, memtable, cache, "
+                          "merge_generations, compression, background or snapshot",
+                          key);
     }
+    if (!options[i].show) {
+        return mx_err_put(error, SQLITE_ERROR,
+                          "option %s is fixed at CREATE: expected durability, memtable, cache, "
+                          "merge_generations, compression, background or snapshot",
+                          options[i].name);
+    }
+    mx_args args = {.options = *in};
+    int rc = take_value(&options[i], &args, value, error);
+    if (rc != SQLITE_OK) return rc;
+    *in = args.options;
+    *name = options[i].name;
     return SQLITE_OK;
+}
+
+void mx_options_show(sqlite3_context *context, const char *name, const mw_options *from)
+{
+    options[find_option(name)].show(context, from);
 }

@@ -34,6 +34,7 @@ struct mx_store {
     unsigned uses;
     bool ephemeral;
     mw_db *db;
+    pthread_mutex_t settings;
     char *path;
     mw_err failure; /* FAILED: of the close */
 };
@@ -68,6 +69,7 @@ static void drop(mx_store *store)
     mx_store **place = &stores;
     while (*place != store) place = &(*place)->next;
     *place = store->next;
+    pthread_mutex_destroy(&store->settings);
     sqlite3_free(store->path);
     sqlite3_free(store);
 }
@@ -82,6 +84,7 @@ static mx_store *add(const struct stat *folder, const char *path, bool ephemeral
         sqlite3_free(store);
         return NULL;
     }
+    pthread_mutex_init(&store->settings, NULL);
     store->device = folder->st_dev;
     store->inode = folder->st_ino;
     store->process = getpid();
@@ -205,5 +208,8 @@ void mx_store_close(mx_store *store)
     pthread_mutex_unlock(&mutex);
     if (last) close_engine(store);
 }
+
+void mx_store_settings_lock(mx_store *store) { pthread_mutex_lock(&store->settings); }
+void mx_store_settings_unlock(mx_store *store) { pthread_mutex_unlock(&store->settings); }
 
 mw_db *mx_store_db(mx_store *store) { return store->db; }

@@ -1,9 +1,10 @@
-/* tables.c: memwal_stats and memwal_files, eponymous-only virtual tables with the table's name as a
-** hidden column.
+/* tables.c: memwal_stats, memwal_files and memwal_wal, eponymous-only virtual tables with the table's
+** name as a hidden column.
 **
-** xFilter takes everything from the engine at once into an array of cells: the lists are short, and
-** a list that is read while it changes would contradict itself. The two tables differ only in their
-** columns and in how an answer of the engine becomes a row. */
+** Rows lie in an array of cells. For memwal_stats and memwal_files xFilter takes everything from the
+** engine at once: the lists are short, and a list that is read while it changes would contradict
+** itself. The log may hold millions of entries: memwal_wal keeps a view of one moment (db.h) and
+** has one row in its cells at a time. */
 #include "tables.h"
 
 #include <string.h>
@@ -34,9 +35,11 @@ typedef struct list_cursor {
     cell *cells; /* column_count of them per row */
     size_t cell_count;
     size_t cell_room;
-    size_t at;   /* first cell of the row at hand */
-    bool failed; /* an allocation failed */
+    size_t at;         /* first cell of the row at hand */
+    sqlite3_int64 row; /* its number, from 1 */
+    bool failed;       /* an allocation failed */
     mw_key_kind key;
+    mw_log_view *view; /* memwal_wal: what the next rows come from */
 } list_cursor;
 
 static const kind stats = {
@@ -49,6 +52,13 @@ static const kind files = {
     "CREATE TABLE x(file TEXT, kind TEXT, level INTEGER, generation INTEGER, rows INTEGER,"
     " tombstones INTEGER, bytes INTEGER, id_min, id_max, \"table\" HIDDEN)",
     9,
+};
+
+static const kind wal = {
+    "memwal_wal",
+    "CREATE TABLE x(position INTEGER, epoch INTEGER, generation INTEGER, puts INTEGER,"
+    " deletes INTEGER, bytes INTEGER, state TEXT, \"table\" HIDDEN)",
+    7,
 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -105,16 +115,24 @@ static void put_integer(list_cursor *cursor, int64_t integer)
     put(cursor, &value);
 }
 
-static void put_key(list_cursor *cursor, mw_slice key)
+/* An engine key as a value that people can read; NULL: there is none. */
+static mw_value show_key(mw_key_kind kind_of_key, mw_slice key)
 {
     mw_value value = {.type = MW_NULL};
-    if (key.data && cursor->key == MW_KEY_TEXT) {
-        value.type = MW_TEXT;
-        value.bytes = key;
-    } else if (key.data && key.size == MW_INTEGER_KEY_BYTES) {
+    if (!key.data) return value;
+    if (kind_of_key == MW_KEY_INTEGER && key.size == MW_INTEGER_KEY_BYTES) {
         value.type = MW_INTEGER;
         value.integer = mw_key_get_integer(key.data);
+        return value;
     }
+    value.type = kind_of_key == MW_KEY_TEXT ? MW_TEXT : MW_BLOB;
+    value.bytes = key;
+    return value;
+}
+
+static void put_key(list_cursor *cursor, mw_slice key)
+{
+    mw_value value = show_key(cursor->key, key);
     put(cursor, &value);
 }
 
@@ -135,6 +153,17 @@ static void add_file(void *cursor, const mw_file_info *file)
     put_integer(cursor, file->bytes);
     put_key(cursor, file->key_min);
     put_key(cursor, file->key_max);
+}
+
+static void add_line(list_cursor *cursor, const mw_log_line *line)
+{
+    put_integer(cursor, (int64_t)line->position);
+    put_integer(cursor, (int64_t)line->epoch);
+    put_integer(cursor, (int64_t)line->generation);
+    put_integer(cursor, (int64_t)line->puts);
+    put_integer(cursor, (int64_t)line->deletes);
+    put_integer(cursor, (int64_t)line->bytes);
+    put_text(cursor, line->state);
 }
 
 /* ---- the module ------------------------------------------------------------------------------ */
@@ -200,6 +229,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 {
     list_cursor *cursor = (list_cursor *)base;
     clear(cursor);
+    mw_log_view_close(cursor->view);
     sqlite3_free(cursor->cells);
     sqlite3_free(cursor);
     return SQLITE_OK;
@@ -213,6 +243,21 @@ static int give_error(sqlite3_vtab *vtab, int code, char *error)
     return code;
 }
 
+/* The next row of the view takes the place of the one before; behind the last there is none. */
+static int next_line(list_cursor *cursor)
+{
+    mw_err err;
+    mw_log_line line;
+    bool any = false;
+    mx_err_clear(&err);
+    clear(cursor);
+    if (mw_log_view_next(cursor->view, &line, &any, &err) != MW_OK) {
+        return mx_err_vtab(cursor->base.pVtab, &err);
+    }
+    if (any) add_line(cursor, &line);
+    return cursor->failed ? SQLITE_NOMEM : SQLITE_OK;
+}
+
 static int fill(list_cursor *cursor, list *own, mx_vtab *found)
 {
     char *error = NULL;
@@ -222,9 +267,16 @@ static int fill(list_cursor *cursor, list *own, mx_vtab *found)
     mw_db *db = mx_txn_db(txn);
     cursor->key = mw_db_schema(db)->key;
     mw_err err = {0};
-    mw_rc rc = own->kind == &stats ? mw_db_stats(db, add_figure, cursor, &err)
-                                   : mw_db_files(db, add_file, cursor, &err);
+    mw_rc rc = MW_OK;
+    if (own->kind == &stats) {
+        rc = mw_db_stats(db, add_figure, cursor, &err);
+    } else if (own->kind == &files) {
+        rc = mw_db_files(db, add_file, cursor, &err);
+    } else {
+        rc = mw_log_view_open(db, &cursor->view, &err);
+    }
     if (rc != MW_OK) return mx_err_vtab(&own->base, &err);
+    if (cursor->view) return next_line(cursor);
     return cursor->failed ? SQLITE_NOMEM : SQLITE_OK;
 }
 
@@ -236,6 +288,9 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
     list_cursor *cursor = (list_cursor *)base;
     list *own = (list *)base->pVtab;
     clear(cursor);
+    mw_log_view_close(cursor->view);
+    cursor->view = NULL;
+    cursor->row = 1;
     if (argc == 0 || sqlite3_value_type(argv[0]) != SQLITE_TEXT) {
         return mx_err_set(&own->base, SQLITE_ERROR,
                           "%s(t): expected a table's name: 't' or 'schema.t'", own->kind->name);
@@ -254,6 +309,8 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *plan_text, in
 static int next(sqlite3_vtab_cursor *base)
 {
     list_cursor *cursor = (list_cursor *)base;
+    cursor->row++;
+    if (cursor->view) return next_line(cursor);
     cursor->at += (size_t)cursor->kind->column_count;
     return SQLITE_OK;
 }
@@ -285,7 +342,7 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int index
 static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *id)
 {
     const list_cursor *cursor = (const list_cursor *)base;
-    *id = (sqlite3_int64)(cursor->at / (size_t)cursor->kind->column_count) + 1;
+    *id = cursor->row;
     return SQLITE_OK;
 }
 
@@ -310,5 +367,6 @@ static int register_kind(sqlite3 *db, const kind *of)
 int mx_tables_register(sqlite3 *db)
 {
     int rc = register_kind(db, &stats);
-    return rc == SQLITE_OK ? register_kind(db, &files) : rc;
+    if (rc == SQLITE_OK) rc = register_kind(db, &files);
+    return rc == SQLITE_OK ? register_kind(db, &wal) : rc;
 }

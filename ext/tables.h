@@ -1,4 +1,5 @@
-/* tables.h: the table-valued functions memwal_stats(t) and memwal_files(t). */
+/* tables.h: the table-valued functions memwal_stats(t), memwal_files(t) and
+** memwal_wal(t). */
 #ifndef MX_TABLES_H
 #define MX_TABLES_H
 

@@ -174,6 +174,7 @@ void mx_txn_release(mx_txn *txn)
 }
 
 mw_db *mx_txn_db(const mx_txn *txn) { return txn->db; }
+mx_store *mx_txn_store(const mx_txn *txn) { return txn->store; }
 bool mx_txn_open(const mx_txn *txn) { return txn->open != NULL; }
 int64_t mx_txn_rows_seen(const mx_txn *txn) { return txn ? txn->rows_seen : -1; }
 

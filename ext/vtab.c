@@ -9,6 +9,7 @@
 **     name          default: the folder's name inside "<database file>-memwal"
 **                   path, and no database file to start from: the absolute path
 **     declaration   columns and key in normal form
+**     option ...    what memwal_set has changed (settings.c)
 **
 ** Connecting reads no store: the columns come from the arguments, or, for a table that was attached
 ** to an existing store, from the declaration in the shadow table. The store is opened at first use
@@ -31,6 +32,7 @@
 #include "find.h"
 #include "place.h"
 #include "plan.h"
+#include "settings.h"
 #include "txn.h"
 #include "update.h"
 
@@ -477,6 +479,7 @@ int mx_vtab_use(mx_vtab *vtab, mx_txn **txn, char **error)
         }
         mx_txn *found = NULL;
         rc = identify(vtab, error);
+        if (rc == SQLITE_OK) rc = mx_settings_load(vtab, error);
         if (rc == SQLITE_OK) rc = open_txn(vtab, &found, error);
         if (rc == SQLITE_OK) rc = check_shape(vtab, found, error);
         if (rc != SQLITE_OK) {

@@ -462,6 +462,48 @@ static void text_keys_and_no_columns_work(void **state)
     engine_end(world);
 }
 
+static bool always(void *arg)
+{
+    ++*(int *)arg;
+    return true;
+}
+
+/* L29: afterwards the files hold the live rows and nothing else, and the number says what went.
+** Given up, it has lost nothing; with nothing to do, it does nothing. */
+static void compacting_leaves_the_live_rows_alone(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    uint64_t removed = 1;
+    assert_int_equal(mw_db_compact(db, NULL, NULL, &removed, NULL), MW_OK);
+    assert_int_equal(removed, 0);
+    engine_fill(db, 1, 10, "a");
+    engine_flush(db);
+    engine_merge(db, 0);
+    engine_fill(db, 5, 10, "b");
+    engine_flush(db);
+    for (int64_t id = 3; id <= 14; id++) engine_delete(db, id);
+    int asked = 0;
+    assert_int_equal(mw_db_compact(db, always, &asked, &removed, NULL), MW_INTERRUPTED);
+    assert_true(asked > 0);
+    assert_int_equal(removed, 0);
+    assert_string_equal(engine_rows(db), "1=a1 2=a2");
+    assert_int_equal(mw_db_compact(db, NULL, NULL, &removed, NULL), MW_OK);
+    assert_int_equal(removed, 10 + 10 + 12 - 2);
+    assert_int_equal(engine_figure(db, "physical_rows"), 2);
+    assert_int_equal(engine_figure(db, "generations"), 0);
+    assert_int_equal(engine_figure(db, "memtable_rows"), 0);
+    int64_t written = engine_figure(db, "bytes_written");
+    assert_int_equal(mw_db_compact(db, NULL, NULL, &removed, NULL), MW_OK);
+    assert_int_equal(removed, 0);
+    assert_int_equal(engine_figure(db, "bytes_written"), written);
+    assert_string_equal(engine_rows(db), "1=a1 2=a2");
+    assert_string_equal(engine_check(db), "ok");
+    engine_close(db);
+    engine_end(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -482,6 +524,7 @@ int main(void)
         cmocka_unit_test(a_store_is_described_without_opening_it),
         cmocka_unit_test(removing_takes_only_what_is_ours),
         cmocka_unit_test(text_keys_and_no_columns_work),
+        cmocka_unit_test(compacting_leaves_the_live_rows_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

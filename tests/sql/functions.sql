@@ -51,9 +51,28 @@ ATTACH 'file:test.db?mode=ro' AS fixed;
 SELECT memwal_count('fixed.t') = memwal_count('t');
 SELECT memwal_flush('fixed.t');
 SELECT memwal_merge('fixed.t');
+SELECT memwal_compact('fixed.t');
 DETACH fixed;
 
+-- everything in one sorted level
+INSERT INTO t VALUES ('e', 5), ('f', 6);
+SELECT memwal_flush('t');
+DELETE FROM t WHERE id >= 'c';
+INSERT INTO t VALUES ('g', 7);
+SELECT memwal_compact('t');
+SELECT name, value FROM memwal_stats('t')
+ WHERE name IN ('rows', 'physical_rows', 'memtable_rows', 'generations', 'base_levels');
+SELECT memwal_compact('t'), memwal_compact('"odd ''name"');
+BEGIN;
+INSERT INTO t VALUES ('h', 8);
+SELECT memwal_compact('t');
+ROLLBACK;
+
+-- every file of the folder is listed, but for the lock
+SELECT kind, count(*), sum(bytes > 0) FROM memwal_files('t') GROUP BY kind;
+
 -- wrong calls
+SELECT memwal_compact(1);
 SELECT memwal_count('missing');
 SELECT memwal_count('ordinary');
 SELECT memwal_count(NULL);
