@@ -1,5 +1,10 @@
-/* table_file.h: an open table file, as lookups, iterators and verification share it. Inside the
-** table_*.c files only; the contract is table_read.h. */
+/* table_file.h: a table file, as lookups, iterators, verification and the pool share it. Inside the
+** table_*.c files only; the contract is table_read.h.
+**
+** A mw_table is a cheap handle: what the manifest says of the file, and references. What is read
+** from the file when it is opened is its residence: made when it is first needed, dropped when the
+** pool needs the room (table_pool.c). Whoever uses a field of the residence has the table pinned.
+** Cached pages and directories do not belong to it: they outlive it. */
 #ifndef MW_TABLE_FILE_H
 #define MW_TABLE_FILE_H
 
@@ -17,28 +22,79 @@ typedef struct mw_table_reader {
     mw_buf raw;
 } mw_table_reader;
 
+enum { MW_TABLE_RESIDENT = 1 << 30 };
+
 struct mw_table {
     const mw_env *env;
+    mw_table_pool *pool;
+    bool owns_pool; /* opened alone: pinned for life */
+    int dir;
     mw_cache *cache;
     uint64_t cache_file;
     _Atomic uint32_t references;
-    int file;
+    _Atomic bool doomed;
+    bool knows_props; /* the manifest's, which the file must match; else they are the file's */
+    bool knows_keys;  /* so */
     char name[MW_TABLE_NAME_BYTES];
     mw_store_id store;
     uint64_t epoch;
     uint64_t number;
+    const mw_schema *schema; /* borrowed while the table lives */
     mw_key_kind key;
     uint32_t column_count;
+    mw_table_props props;
+    mw_key_range keys; /* known: behind the table, in its block of memory; else in its index */
+
+    _Atomic uint32_t pins; /* how many, and MW_TABLE_RESIDENT */
+    _Atomic bool asked;    /* pinned again since the pool has last looked */
+
+    /* residence */
+    int file;
     mw_table_frame frame;
     uint8_t *index;   /* keys of groups point into it */
     mw_group *groups; /* frame.group_count of them    */
+    _Atomic(void *) filter; /* memory of the filter, NULL until the first question */
 
-    mw_mutex *mutex;              /* loading of the filter, list of idle readers */
-    mw_table_reader *idle;
-    uint32_t idle_count;
-    void *filter_memory;
-    _Atomic(const uint8_t *) filter; /* NULL until the first question */
+    /* the pool's, under its mutex */
+    bool loading;
+    uint64_t memory_bytes; /* of the residence */
+    mw_table *newer;
+    mw_table *older;
 };
+
+/* ---- residence ----------------------------------------------------------------------------- */
+
+/* Opens and verifies the file; a failure leaves nothing behind. For the pool: the caller is alone
+** with the residence. */
+mw_rc mw_table_load(mw_table *table, mw_err *err) MW_MUST_USE;
+void mw_table_unload(mw_table *table);
+
+/* The slow half of mw_table_pin, which has counted the pin already. */
+mw_rc mw_table_pool_load(mw_table *table, mw_err *err) MW_MUST_USE;
+/* The residence of a pinned table has grown by so many bytes. */
+void mw_table_pool_grow(mw_table *table, uint64_t bytes);
+/* Drops the residence of a table whose last reference is gone. */
+void mw_table_pool_leave(mw_table *table);
+
+/* Makes the table resident until mw_table_unpin. May nest. Needs a reference. No lock when it is
+** resident already. */
+static inline mw_rc mw_table_pin(mw_table *table, mw_err *err)
+{
+    uint32_t pins = atomic_fetch_add_explicit(&table->pins, 1, memory_order_acquire);
+    if (!(pins & MW_TABLE_RESIDENT)) return mw_table_pool_load(table, err);
+    /* Looked at first: a line that all readers write would wander between their caches. */
+    if (!atomic_load_explicit(&table->asked, memory_order_relaxed)) {
+        atomic_store_explicit(&table->asked, true, memory_order_relaxed);
+    }
+    return MW_OK;
+}
+
+static inline void mw_table_unpin(mw_table *table)
+{
+    atomic_fetch_sub_explicit(&table->pins, 1, memory_order_release);
+}
+
+/* ---- reading, of pinned tables ------------------------------------------------------------- */
 
 /* A reader for the calling thread, given back with mw_table_reader_give. NULL: no memory. */
 mw_table_reader *mw_table_reader_take(mw_table *table);
@@ -56,11 +112,18 @@ mw_rc mw_table_read_directory(mw_table *table, const mw_group *group, mw_directo
 mw_rc mw_table_read_page(mw_table *table, const mw_page_ref *ref, bool key, mw_page **page,
                          mw_err *err) MW_MUST_USE;
 
-/* The same through the cache. Held: mw_cache_release. Content: mw_directory, mw_page. */
+/* The same through the cache. Held: mw_cache_release. Content: mw_directory, mw_page. A page may be
+** asked for without a pin. */
 mw_rc mw_table_hold_directory(mw_table *table, const mw_group *group, mw_cached **held,
                               mw_err *err) MW_MUST_USE;
 mw_rc mw_table_hold_page(mw_table *table, const mw_page_ref *ref, bool key, mw_cached **held,
                          mw_err *err) MW_MUST_USE;
+
+/* Does the filter let key pass? */
+mw_rc mw_table_filter_passes(mw_table *table, mw_slice key, bool *maybe, mw_err *err) MW_MUST_USE;
+
+/* Does key lie between the lowest and the highest one? Needs no pin. */
+bool mw_table_in_range(const mw_table *table, mw_slice key);
 
 /* Number of the last group whose first key is <= key; UINT64_MAX: key lies before all. */
 uint64_t mw_table_group_of(const mw_table *table, mw_slice key);

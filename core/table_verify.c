@@ -237,7 +237,8 @@ static mw_rc verify_block(const verifying *v, const mw_block *block, uint8_t **c
     return mw_table_read_block(table, block, *content, v->err);
 }
 
-mw_rc mw_table_verify(mw_table *table, mw_err *err)
+/* Requires a pin. */
+static mw_rc verify_resident(mw_table *table, mw_err *err)
 {
     verifying v = {.table = table, .err = err};
     const mw_table_frame *frame = &table->frame;
@@ -255,5 +256,14 @@ mw_rc mw_table_verify(mw_table *table, mw_err *err)
     mw_free(table->env, properties);
     mw_free(table->env, index);
     mw_free(table->env, filter);
+    return rc;
+}
+
+mw_rc mw_table_verify(mw_table *table, mw_err *err)
+{
+    mw_rc rc = mw_table_pin(table, err);
+    if (rc) return rc;
+    rc = verify_resident(table, err);
+    mw_table_unpin(table);
     return rc;
 }

@@ -88,7 +88,7 @@ static place open_place(void)
     engine_put(at.db, 4, "generation");
     engine_flush(at.db);
     at.store = engine_store(at.db);
-    at.source = (mw_files_source){at.store->env, at.store->dir, at.store->cache, NULL};
+    at.source = mw_store_files_source(at.store, NULL);
     return at;
 }
 
