@@ -211,10 +211,10 @@ static mw_rc pin_and(move *make, mw_iter *base, mw_slice key, mw_err *err)
 {
     table_iter *iter = (table_iter *)base;
     (void)stand_nowhere(iter);
-    mw_rc rc = mw_table_pin(iter->table, err);
+    mw_rc rc = mw_table_pin(iter->table, MW_PART_INDEX, err);
     if (rc) return rc;
     rc = make(iter, key, err);
-    mw_table_unpin(iter->table);
+    mw_table_unpin(iter->table, MW_PART_INDEX);
     return rc;
 }
 

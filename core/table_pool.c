@@ -1,22 +1,24 @@
-/* table_pool.c: which table files are open.
+/* table_pool.c: which table files are open, and which have their index and filter in memory.
 **
-**     table ---- pins: number of threads that read it now | RESIDENT
-**                 |
-**                 +-- RESIDENT set:  file, index, filter are there; it stands in the pool's ring
-**                 +-- not set:       a handle, some hundred bytes
+**     part of a table ---- pins: number of threads that use it now | RESIDENT
+**                           |
+**                           +-- RESIDENT set:  it is there, and stands in the pool's ring
+**                           +-- not set:       it will be loaded by whoever asks
 **
-** Pinning a resident table is one atomic addition. The rule that makes it right: RESIDENT is set and
+** Pinning a resident part is one atomic addition. The rule that makes it right: RESIDENT is set and
 ** cleared under the pool's mutex alone, and it is cleared by a compare-and-swap from "RESIDENT and no
-** pin" to zero. So whoever has added his pin and seen RESIDENT keeps the residence, and whoever has
-** not seen it comes to the mutex, behind whoever drops it. The residence is written before RESIDENT
-** is set (release) and read after it was seen (acquire).
+** pin" to zero. So whoever has added his pin and seen RESIDENT keeps the part, and whoever has not
+** seen it comes to the mutex, behind whoever drops it. The part is written before RESIDENT is set
+** (release) and read after it was seen (acquire).
 **
-** Files are opened and verified outside of the mutex; a table that is being opened is marked, and
-** others who want it wait for that.
+** Files are opened and read outside of the mutex; a part that is being loaded is marked, and others
+** who want it wait for that. An index pins its file while it is loaded, never the other way round.
 **
-** The ring is a CLOCK as in cache.c: the sweep looks at the oldest; pinned or asked for again since
-** the last look -> to the front, else closed. A merge that passes through thousands of files once
-** pushes out its own, not those that lookups ask for again and again.
+** Each kind of part has a ring: a CLOCK as in cache.c. The sweep looks at the oldest; pinned or asked
+** for again since the last look -> to the front, else dropped. A merge that passes through thousands
+** of files once pushes out its own, not those that lookups ask for again and again. Files are bounded
+** by number, indexes by what the cache can spare. An index stays when its file is closed: a lookup
+** asks the filters of all files that may have the id, but the content of hardly more than one.
 **
 ** Working memory for reading lies here, too: one set a thread that reads at this moment, and a few
 ** spare ones, however many tables there are. */
@@ -27,6 +29,14 @@ enum {
     SPARE_BYTES = 1 << 20, /* a reader's buffer that has grown past this is freed */
 };
 
+typedef struct ring {
+    mw_table *newest;
+    mw_table *oldest;
+    uint32_t count;
+    uint32_t loading; /* not in the ring yet */
+    uint64_t bytes;
+} ring;
+
 struct mw_table_pool {
     const mw_env *env;
     mw_cache *cache;
@@ -35,11 +45,7 @@ struct mw_table_pool {
 
     mw_mutex *mutex; /* of all that follows, but for the idle readers */
     mw_cond *loaded; /* some loading has ended */
-    mw_table *newest;
-    mw_table *oldest;
-    uint32_t files;  /* in the ring */
-    uint32_t loading;
-    uint64_t bytes; /* of the residences in the ring */
+    ring rings[MW_PARTS];
 
     mw_mutex *idle_mutex;
     mw_table_reader *idle;
@@ -78,134 +84,146 @@ static void lock(mw_table_pool *pool) { pool->env->mutex_lock(pool->env->ctx, po
 
 static void unlock(mw_table_pool *pool) { pool->env->mutex_unlock(pool->env->ctx, pool->mutex); }
 
-/* ---- the ring, under the mutex ------------------------------------------------------------- */
+/* ---- rings, under the mutex ---------------------------------------------------------------- */
 
-static void push_newest(mw_table_pool *pool, mw_table *table)
+static void push_newest(ring *r, mw_table *table, mw_part part)
 {
-    table->newer = NULL;
-    table->older = pool->newest;
-    if (pool->newest) pool->newest->newer = table;
-    pool->newest = table;
-    if (!pool->oldest) pool->oldest = table;
+    table->stays[part].newer = NULL;
+    table->stays[part].older = r->newest;
+    if (r->newest) r->newest->stays[part].newer = table;
+    r->newest = table;
+    if (!r->oldest) r->oldest = table;
 }
 
-static void pull_out(mw_table_pool *pool, const mw_table *table)
+static void pull_out(ring *r, const mw_table *table, mw_part part)
 {
-    if (table->newer) table->newer->older = table->older;
-    if (table->older) table->older->newer = table->newer;
-    if (pool->newest == table) pool->newest = table->older;
-    if (pool->oldest == table) pool->oldest = table->newer;
+    const mw_stay *stay = &table->stays[part];
+    if (stay->newer) stay->newer->stays[part].older = stay->older;
+    if (stay->older) stay->older->stays[part].newer = stay->newer;
+    if (r->newest == table) r->newest = stay->older;
+    if (r->oldest == table) r->oldest = stay->newer;
 }
 
-/* The table has a residence, or has it no more. */
-static void enter(mw_table_pool *pool, mw_table *table)
+static void enter(mw_table_pool *pool, mw_table *table, mw_part part)
 {
-    push_newest(pool, table);
-    pool->files++;
-    pool->bytes += table->memory_bytes;
-    mw_cache_charge(pool->cache, table->memory_bytes);
+    ring *r = &pool->rings[part];
+    push_newest(r, table, part);
+    r->count++;
+    r->bytes += table->stays[part].bytes;
+    mw_cache_charge(pool->cache, table->stays[part].bytes);
 }
 
-static void leave(mw_table_pool *pool, mw_table *table)
+static void leave(mw_table_pool *pool, const mw_table *table, mw_part part)
 {
-    pull_out(pool, table);
-    pool->files--;
-    pool->bytes -= table->memory_bytes;
-    mw_cache_discharge(pool->cache, table->memory_bytes);
+    ring *r = &pool->rings[part];
+    pull_out(r, table, part);
+    r->count--;
+    r->bytes -= table->stays[part].bytes;
+    mw_cache_discharge(pool->cache, table->stays[part].bytes);
 }
 
-/* False: somebody reads it. */
-static bool evict(mw_table_pool *pool, mw_table *table)
+/* False: somebody uses it. */
+static bool evict(mw_table_pool *pool, mw_table *table, mw_part part)
 {
-    uint32_t unpinned = MW_TABLE_RESIDENT;
-    if (!atomic_compare_exchange_strong(&table->pins, &unpinned, 0)) return false;
-    leave(pool, table);
-    mw_table_unload(table);
+    uint32_t unpinned = MW_STAY_RESIDENT;
+    if (!atomic_compare_exchange_strong(&table->stays[part].pins, &unpinned, 0)) return false;
+    leave(pool, table, part);
+    mw_table_unload(table, part);
     return true;
 }
 
-/* Closes files until there is room for so many more. Two rounds: the first may only clear marks;
-** what is left then is being read. */
-static void make_room(mw_table_pool *pool, uint32_t more)
+static bool too_many(const mw_table_pool *pool, mw_part part)
 {
-    uint64_t looks_left = (uint64_t)pool->files * 2;
-    while (pool->oldest && looks_left-- > 0) {
-        bool full = (uint64_t)pool->files + pool->loading + more > pool->files_max;
-        if (!full && !mw_cache_crowded(pool->cache)) return;
-        mw_table *table = pool->oldest;
-        bool asked = atomic_exchange_explicit(&table->asked, false, memory_order_relaxed);
-        if (!asked && evict(pool, table)) continue;
-        pull_out(pool, table);
-        push_newest(pool, table);
+    const ring *r = &pool->rings[part];
+    if (part == MW_PART_INDEX) return mw_cache_crowded(pool->cache);
+    return (uint64_t)r->count + r->loading > pool->files_max;
+}
+
+/* Two rounds: the first may only clear marks; what is left then is in use. */
+static void make_room(mw_table_pool *pool, mw_part part)
+{
+    ring *r = &pool->rings[part];
+    uint64_t looks_left = (uint64_t)r->count * 2;
+    while (too_many(pool, part) && looks_left-- > 0) {
+        mw_table *table = r->oldest;
+        bool asked = atomic_exchange_explicit(&table->stays[part].asked, false,
+                                              memory_order_relaxed);
+        if (!asked && evict(pool, table, part)) continue;
+        pull_out(r, table, part);
+        push_newest(r, table, part);
     }
 }
 
-/* ---- residence ----------------------------------------------------------------------------- */
+/* ---- loading ------------------------------------------------------------------------------- */
 
-/* Waits until nobody opens the table. True: it is resident. */
-static bool wait_for_others(mw_table_pool *pool, const mw_table *table)
+/* Marks the part as being loaded, when nobody else has it loaded meanwhile. */
+static bool begin_loading(mw_table_pool *pool, mw_table *table, mw_part part)
 {
     const mw_env *env = pool->env;
-    while (table->loading) env->cond_wait(env->ctx, pool->loaded, pool->mutex, UINT64_MAX);
-    return atomic_load(&table->pins) & MW_TABLE_RESIDENT;
+    mw_stay *stay = &table->stays[part];
+    lock(pool);
+    while (stay->loading) env->cond_wait(env->ctx, pool->loaded, pool->mutex, UINT64_MAX);
+    bool begun = !(atomic_load(&stay->pins) & MW_STAY_RESIDENT);
+    if (begun) {
+        stay->loading = true;
+        pool->rings[part].loading++;
+        make_room(pool, part);
+    }
+    unlock(pool);
+    return begun;
 }
 
-mw_rc mw_table_pool_load(mw_table *table, mw_err *err)
+mw_rc mw_table_pool_load(mw_table *table, mw_part part, mw_err *err)
 {
     mw_table_pool *pool = table->pool;
     const mw_env *env = pool->env;
+    mw_stay *stay = &table->stays[part];
+    if (!begin_loading(pool, table, part)) return MW_OK;
+    mw_rc rc = mw_table_load(table, part, err);
     lock(pool);
-    bool resident = wait_for_others(pool, table);
-    if (!resident) {
-        table->loading = true;
-        make_room(pool, 1);
-        pool->loading++;
-    }
-    unlock(pool);
-    if (resident) return MW_OK;
-
-    mw_rc rc = mw_table_load(table, err);
-    lock(pool);
-    table->loading = false;
-    pool->loading--;
+    stay->loading = false;
+    pool->rings[part].loading--;
     if (rc == MW_OK) {
-        enter(pool, table);
-        atomic_fetch_or(&table->pins, MW_TABLE_RESIDENT);
-        make_room(pool, 0);
+        enter(pool, table, part);
+        atomic_fetch_or(&stay->pins, MW_STAY_RESIDENT);
+        make_room(pool, part);
     }
     env->cond_broadcast(env->ctx, pool->loaded);
     unlock(pool);
-    if (rc) mw_table_unpin(table);
+    if (rc) mw_table_unpin(table, part);
     return rc;
 }
 
-void mw_table_pool_grow(mw_table *table, uint64_t bytes)
+void mw_table_pool_grow(mw_table *table, mw_part part, uint64_t bytes)
 {
     mw_table_pool *pool = table->pool;
     lock(pool);
-    leave(pool, table);
-    table->memory_bytes += bytes;
-    enter(pool, table);
-    make_room(pool, 0);
+    leave(pool, table, part);
+    table->stays[part].bytes += bytes;
+    enter(pool, table, part);
+    make_room(pool, part);
     unlock(pool);
 }
 
+/* No reference is left, so nobody else can come; only the pool's sweep may be at the table. */
 void mw_table_pool_leave(mw_table *table)
 {
     mw_table_pool *pool = table->pool;
-    lock(pool);
-    bool resident = atomic_load(&table->pins) & MW_TABLE_RESIDENT;
-    if (resident) leave(pool, table);
-    unlock(pool);
-    if (resident) mw_table_unload(table); /* no reference is left: nobody else can come */
+    for (mw_part part = 0; part < MW_PARTS; part++) {
+        lock(pool);
+        bool resident = atomic_load(&table->stays[part].pins) & MW_STAY_RESIDENT;
+        if (resident) leave(pool, table, part);
+        unlock(pool);
+        if (resident) mw_table_unload(table, part);
+    }
 }
 
 void mw_table_pool_shrink(mw_table_pool *pool)
 {
     lock(pool);
-    for (mw_table *table = pool->oldest, *newer; table; table = newer) {
-        newer = table->newer;
-        (void)evict(pool, table);
+    for (mw_table *table = pool->rings[MW_PART_FILE].oldest, *newer; table; table = newer) {
+        newer = table->stays[MW_PART_FILE].newer;
+        (void)evict(pool, table, MW_PART_FILE);
     }
     unlock(pool);
 }
@@ -213,8 +231,8 @@ void mw_table_pool_shrink(mw_table_pool *pool)
 void mw_table_pool_stats(mw_table_pool *pool, uint64_t *files, uint64_t *bytes)
 {
     lock(pool);
-    *files = pool->files;
-    *bytes = pool->bytes;
+    *files = pool->rings[MW_PART_FILE].count;
+    *bytes = pool->rings[MW_PART_INDEX].bytes;
     unlock(pool);
 }
 
@@ -268,7 +286,7 @@ void mw_table_pool_destroy(mw_table_pool *pool)
 {
     if (!pool) return;
     const mw_env *env = pool->env;
-    assert(pool->files == 0 && pool->loading == 0);
+    assert(pool->rings[MW_PART_FILE].count == 0 && pool->rings[MW_PART_INDEX].count == 0);
     while (pool->idle) {
         mw_table_reader *reader = pool->idle;
         pool->idle = reader->next;

@@ -1,6 +1,7 @@
 /* table_read.c: opens table files and answers whether a key is in them.
 **
-**   load    header, footer, properties, index: kept. Everything else is read when it is needed.
+**   file    opened; header and footer tell whether it is the right one
+**   index   properties, index: kept in memory; the filter with the first question
 **   find    key range -> filter -> index (in memory) -> directory -> key page (both cached) -> row
 **
 ** Nothing is used before its checksum was verified, and what a checksum cannot prove (a file made
@@ -8,7 +9,7 @@
 ** is left, one by one, in 64 bit. A mismatch is read once more, as the fault may lie on the way
 ** from the disk.
 **
-** Threads: a resident table does not change but for its filter, which is set once. Reading and
+** Threads: a resident index does not change but for its filter, which is set once. Reading and
 ** decompressing take no lock. */
 #include <string.h>
 
@@ -33,14 +34,17 @@ static mw_rc no_memory(const mw_table *table, mw_err *err)
     return mw_fail(err, MW_NOMEM, "out of memory for reading %s", table->name);
 }
 
-mw_rc mw_table_read_block(const mw_table *table, const mw_block *block, uint8_t *to, mw_err *err)
+mw_rc mw_table_read_block(mw_table *table, const mw_block *block, uint8_t *to, mw_err *err)
 {
     uint64_t found = 0;
     for (int attempt = 0; attempt < 2; attempt++) {
-        mw_rc rc = mw_env_read(table->env, table->file, table->name, to, (size_t)block->bytes,
-                               block->offset, err);
+        mw_rc rc = mw_table_pin(table, MW_PART_FILE, err);
         if (rc) return rc;
-        found = mw_hash(to, (size_t)block->bytes, table->frame.seed);
+        rc = mw_env_read(table->env, table->file, table->name, to, (size_t)block->bytes,
+                         block->offset, err);
+        mw_table_unpin(table, MW_PART_FILE);
+        if (rc) return rc;
+        found = mw_hash(to, (size_t)block->bytes, table->seed);
         if (found == block->checksum) return MW_OK;
     }
     return mw_fail_disk(err, table->name, block->offset,
@@ -50,7 +54,7 @@ mw_rc mw_table_read_block(const mw_table *table, const mw_block *block, uint8_t 
 }
 
 /* Reads a block into fresh memory, *content: the caller's. */
-static mw_rc read_whole(const mw_table *table, const mw_block *block, uint8_t **content,
+static mw_rc read_whole(mw_table *table, const mw_block *block, uint8_t **content,
                         mw_err *err)
 {
     uint8_t *memory = block->bytes <= SIZE_MAX ? mw_alloc(table->env, (size_t)block->bytes) : NULL;
@@ -97,7 +101,7 @@ static mw_rc unpack_page(const mw_table *table, mw_table_reader *reader, const m
     return MW_OK;
 }
 
-static mw_rc read_raw(const mw_table *table, mw_table_reader *reader, const mw_page_ref *ref,
+static mw_rc read_raw(mw_table *table, mw_table_reader *reader, const mw_page_ref *ref,
                       mw_slice *raw, mw_err *err)
 {
     mw_block block = {ref->offset, ref->stored_bytes, ref->checksum};
@@ -152,28 +156,19 @@ mw_rc mw_table_hold_page(mw_table *table, const mw_page_ref *ref, bool key, mw_c
     *held = mw_cache_find(table->cache, table->cache_file, ref->offset);
     if (*held) return MW_OK;
     mw_page *page;
-    mw_rc rc = mw_table_pin(table, err);
-    if (rc) return rc;
-    rc = mw_table_read_page(table, ref, key, &page, err);
-    mw_table_unpin(table);
+    mw_rc rc = mw_table_read_page(table, ref, key, &page, err);
     if (rc) return rc;
     *held = mw_cache_put(table->cache, table->cache_file, ref->offset, page, page->memory_bytes);
     return *held ? MW_OK : no_memory(table, err);
 }
 
-/* ---- residence ----------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------ */
 
-void mw_table_unload(mw_table *table)
+static void close_file(mw_table *table)
 {
     const mw_env *env = table->env;
     if (table->file >= 0) env->file_close(env->ctx, table->file); /* only read: nothing to lose */
     table->file = -1;
-    mw_free(env, atomic_load_explicit(&table->filter, memory_order_relaxed));
-    atomic_store_explicit(&table->filter, NULL, memory_order_relaxed);
-    mw_free(env, table->groups);
-    mw_free(env, table->index);
-    table->groups = NULL;
-    table->index = NULL;
 }
 
 static mw_rc read_header(mw_table *table, mw_err *err)
@@ -185,7 +180,7 @@ static mw_rc read_header(mw_table *table, mw_err *err)
         mw_err again = {.rc = MW_OK};
         mw_rc rc = mw_env_read(table->env, table->file, table->name, header, sizeof header, 0, err);
         if (rc) return rc;
-        rc = mw_table_header_check(&identity, &table->frame, header, attempt ? err : &again);
+        rc = mw_table_header_check(&identity, &table->ends, header, attempt ? err : &again);
         if (rc == MW_OK || attempt) return rc;
     }
 }
@@ -198,7 +193,7 @@ static mw_rc read_footer(mw_table *table, uint64_t file_bytes, mw_err *err)
         mw_rc rc = mw_env_read(table->env, table->file, table->name, footer, sizeof footer,
                                file_bytes - sizeof footer, err);
         if (rc) return rc;
-        rc = mw_table_footer_get(&table->frame, footer, file_bytes, attempt ? err : &again);
+        rc = mw_table_footer_get(&table->ends, footer, file_bytes, attempt ? err : &again);
         if (rc == MW_OK || attempt) return rc;
     }
 }
@@ -218,6 +213,45 @@ static mw_rc open_file(mw_table *table, uint64_t *file_bytes, mw_err *err)
     return MW_OK;
 }
 
+/* The footer holds the checksum of what leads to all the rest: it tells one file from another. */
+static mw_rc check_footer(const mw_table *table, mw_err *err)
+{
+    const mw_table_props *expected = &table->props;
+    const mw_table_props *found = &table->ends.props;
+    if (!table->knows_props) return MW_OK;
+    MW_CHECK_DISK(found->bytes == expected->bytes && found->checksum == expected->checksum, err,
+                  table->name, found->bytes - MW_TABLE_FOOTER_BYTES,
+                  "expected %llu bytes with checksum %016llx, found %llu with %016llx",
+                  (unsigned long long)expected->bytes, (unsigned long long)expected->checksum,
+                  (unsigned long long)found->bytes, (unsigned long long)found->checksum);
+    return MW_OK;
+}
+
+static mw_rc load_file(mw_table *table, mw_err *err)
+{
+    uint64_t file_bytes;
+    table->ends = (mw_table_frame){.name = table->name, .seed = table->seed};
+    mw_rc rc = open_file(table, &file_bytes, err);
+    if (rc == MW_OK) rc = read_header(table, err);
+    if (rc == MW_OK) rc = read_footer(table, file_bytes, err);
+    if (rc == MW_OK) rc = check_footer(table, err);
+    if (rc) close_file(table);
+    return rc;
+}
+
+/* ---- the index ----------------------------------------------------------------------------- */
+
+static void drop_index(mw_table *table)
+{
+    const mw_env *env = table->env;
+    mw_free(env, atomic_load_explicit(&table->filter, memory_order_relaxed));
+    atomic_store_explicit(&table->filter, NULL, memory_order_relaxed);
+    mw_free(env, table->groups);
+    mw_free(env, table->index);
+    table->groups = NULL;
+    table->index = NULL;
+}
+
 static mw_rc read_properties(mw_table *table, mw_err *err)
 {
     uint8_t *content;
@@ -229,30 +263,25 @@ static mw_rc read_properties(mw_table *table, mw_err *err)
     return rc;
 }
 
+static mw_rc check_properties(const mw_table *table, mw_err *err)
+{
+    const mw_table_props *expected = &table->props;
+    const mw_table_props *found = &table->frame.props;
+    if (!table->knows_props) return MW_OK;
+    MW_CHECK_DISK(found->rows == expected->rows && found->tombstones == expected->tombstones &&
+                      found->sequence_min == expected->sequence_min &&
+                      found->sequence_max == expected->sequence_max,
+                  err, table->name, table->frame.properties.offset,
+                  "rows or sequences are not the manifest's");
+    return MW_OK;
+}
+
 static mw_rc read_index(mw_table *table, mw_err *err)
 {
     mw_rc rc = read_whole(table, &table->frame.index, &table->index, err);
     if (rc) return rc;
     mw_slice slice = mw_slice_of(table->index, (size_t)table->frame.index.bytes);
     return mw_groups_get(table->env, &table->frame, slice, table->key, &table->groups, err);
-}
-
-static mw_rc check_expected(const mw_table *table, mw_err *err)
-{
-    const mw_table_props *expected = &table->props;
-    const mw_table_props *found = &table->frame.props;
-    if (!table->knows_props) return MW_OK;
-    uint64_t offset = found->bytes - MW_TABLE_FOOTER_BYTES;
-    MW_CHECK_DISK(found->bytes == expected->bytes && found->checksum == expected->checksum, err,
-                  table->name, offset,
-                  "expected %llu bytes with checksum %016llx, found %llu with %016llx",
-                  (unsigned long long)expected->bytes, (unsigned long long)expected->checksum,
-                  (unsigned long long)found->bytes, (unsigned long long)found->checksum);
-    MW_CHECK_DISK(found->rows == expected->rows && found->tombstones == expected->tombstones &&
-                      found->sequence_min == expected->sequence_min &&
-                      found->sequence_max == expected->sequence_max,
-                  err, table->name, offset, "rows or sequences are not the manifest's");
-    return MW_OK;
 }
 
 /* Lowest and highest key of the index at hand. */
@@ -275,27 +304,36 @@ static mw_rc check_keys(const mw_table *table, mw_err *err)
     return MW_OK;
 }
 
-mw_rc mw_table_load(mw_table *table, mw_err *err)
+static mw_rc load_index(mw_table *table, mw_err *err)
 {
-    uint64_t file_bytes;
-    table->frame = (mw_table_frame){
-        .name = table->name,
-        .seed = mw_hash_seed(&table->store, table->epoch, table->number),
-    };
-    mw_rc rc = open_file(table, &file_bytes, err);
-    if (rc == MW_OK) rc = read_header(table, err);
-    if (rc == MW_OK) rc = read_footer(table, file_bytes, err);
-    if (rc == MW_OK) rc = read_properties(table, err);
-    if (rc == MW_OK) rc = check_expected(table, err);
+    mw_rc rc = mw_table_pin(table, MW_PART_FILE, err);
+    if (rc) return rc;
+    table->frame = table->ends;
+    rc = read_properties(table, err);
+    if (rc == MW_OK) rc = check_properties(table, err);
     if (rc == MW_OK) rc = read_index(table, err);
     if (rc == MW_OK) rc = check_keys(table, err);
-    if (rc == MW_OK) {
-        table->memory_bytes =
-            table->frame.index.bytes + table->frame.group_count * sizeof *table->groups;
-    } else {
-        mw_table_unload(table);
-    }
+    mw_table_unpin(table, MW_PART_FILE);
+    if (rc) drop_index(table);
     return rc;
+}
+
+mw_rc mw_table_load(mw_table *table, mw_part part, mw_err *err)
+{
+    if (part == MW_PART_FILE) return load_file(table, err);
+    mw_rc rc = load_index(table, err);
+    table->stays[part].bytes =
+        rc ? 0 : table->frame.index.bytes + table->frame.group_count * sizeof *table->groups;
+    return rc;
+}
+
+void mw_table_unload(mw_table *table, mw_part part)
+{
+    if (part == MW_PART_FILE) {
+        close_file(table);
+    } else {
+        drop_index(table);
+    }
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
@@ -321,6 +359,7 @@ static mw_table *create_table(mw_table_pool *pool, int dir, const mw_table_optio
     made->column_count = options->schema->column_count;
     atomic_init(&made->references, 1);
     mw_table_name(options->epoch, options->number, made->name);
+    made->seed = mw_hash_seed(&options->store, options->epoch, options->number);
     return made;
 }
 
@@ -350,7 +389,6 @@ static void free_table(mw_table *table)
     const mw_env *env = table->env;
     mw_table_pool *pool = table->pool;
     bool closing = mw_table_pool_retired(pool);
-    if (table->owns_pool && table->file >= 0) mw_table_unpin(table);
     mw_table_pool_leave(table);
     if (!closing) mw_cache_drop_file(table->cache, table->cache_file);
     bool doomed = atomic_load_explicit(&table->doomed, memory_order_relaxed);
@@ -374,7 +412,8 @@ mw_rc mw_table_open(const mw_env *env, int dir, mw_cache *cache, const mw_table_
     made->owns_pool = true;
     made->knows_props = expected != NULL;
     if (expected) made->props = *expected;
-    rc = mw_table_pin(made, err);
+    rc = mw_table_pin(made, MW_PART_FILE, err); /* for its life */
+    if (rc == MW_OK) rc = mw_table_pin(made, MW_PART_INDEX, err);
     if (rc) {
         mw_table_unref(made);
         return rc;
@@ -387,8 +426,8 @@ mw_rc mw_table_open(const mw_env *env, int dir, mw_cache *cache, const mw_table_
 
 mw_rc mw_table_probe(mw_table *table, mw_err *err)
 {
-    mw_rc rc = mw_table_pin(table, err);
-    if (rc == MW_OK) mw_table_unpin(table);
+    mw_rc rc = mw_table_pin(table, MW_PART_INDEX, err);
+    if (rc == MW_OK) mw_table_unpin(table, MW_PART_INDEX);
     return rc;
 }
 
@@ -461,7 +500,7 @@ static mw_rc load_filter(mw_table *table, mw_err *err)
     mw_rc rc = mw_table_read_block(table, block, filter_in(memory), err);
     void *none = NULL;
     if (rc == MW_OK && atomic_compare_exchange_strong(&table->filter, &none, memory)) {
-        mw_table_pool_grow(table, bytes);
+        mw_table_pool_grow(table, MW_PART_INDEX, bytes);
     } else {
         mw_free(table->env, memory);
     }
@@ -477,7 +516,7 @@ mw_rc mw_table_filter_passes(mw_table *table, mw_slice key, bool *maybe, mw_err 
         if (rc) return rc;
         memory = atomic_load_explicit(&table->filter, memory_order_acquire);
     }
-    uint64_t hash = mw_hash(key.data, key.size, table->frame.seed);
+    uint64_t hash = mw_hash(key.data, key.size, table->seed);
     *maybe = mw_filter_may_hold(filter_in(memory), table->frame.filter.bytes, hash);
     return MW_OK;
 }
@@ -494,10 +533,10 @@ mw_rc mw_table_may_hold(mw_table *table, mw_slice key, bool *maybe, mw_err *err)
 {
     *maybe = false;
     if (!mw_table_in_range(table, key)) return MW_OK;
-    mw_rc rc = mw_table_pin(table, err);
+    mw_rc rc = mw_table_pin(table, MW_PART_INDEX, err);
     if (rc) return rc;
     rc = mw_table_filter_passes(table, key, maybe, err);
-    mw_table_unpin(table);
+    mw_table_unpin(table, MW_PART_INDEX);
     return rc;
 }
 
@@ -631,10 +670,10 @@ mw_rc mw_table_find(mw_table *table, mw_slice key, bool *found, bool *tombstone,
 {
     *found = *tombstone = false;
     if (!mw_table_in_range(table, key)) return MW_OK;
-    mw_rc rc = mw_table_pin(table, err);
+    mw_rc rc = mw_table_pin(table, MW_PART_INDEX, err);
     if (rc) return rc;
     rc = mw_table_filter_passes(table, key, found, err);
     if (rc == MW_OK && *found) rc = find_in_page(table, key, found, tombstone, err);
-    mw_table_unpin(table);
+    mw_table_unpin(table, MW_PART_INDEX);
     return rc;
 }
