@@ -48,7 +48,8 @@ typedef struct shard {
 
 struct mw_cache {
     const mw_env *env;
-    _Atomic uint64_t shard_limit_bytes;
+    _Atomic uint64_t limit_bytes;
+    _Atomic uint64_t charged_bytes;
     _Atomic uint64_t files;
     shard shards[SHARDS];
 };
@@ -68,6 +69,20 @@ static shard *shard_of(mw_cache *cache, uint64_t hash)
     return &cache->shards[hash >> 61];
 }
 
+/* The most of a limit that may be charged: pages keep the rest. */
+static uint64_t charge_limit(uint64_t limit_bytes)
+{
+    return limit_bytes - limit_bytes / 4;
+}
+
+static uint64_t shard_limit(const mw_cache *cache)
+{
+    uint64_t limit = atomic_load_explicit(&cache->limit_bytes, memory_order_relaxed);
+    uint64_t charged = atomic_load_explicit(&cache->charged_bytes, memory_order_relaxed);
+    uint64_t most = charge_limit(limit);
+    return (limit - (charged < most ? charged : most)) / SHARDS;
+}
+
 static void lock(mw_cache *cache, shard *s)
 {
     cache->env->mutex_lock(cache->env->ctx, s->mutex);
@@ -84,7 +99,7 @@ mw_rc mw_cache_create(const mw_env *env, uint64_t limit_bytes, mw_cache **cache,
     *cache = NULL;
     if (!made) return mw_fail(err, MW_NOMEM, "out of memory for the page cache");
     made->env = env;
-    atomic_init(&made->shard_limit_bytes, limit_bytes / SHARDS);
+    atomic_init(&made->limit_bytes, limit_bytes);
     for (uint32_t i = 0; i < SHARDS; i++) {
         shard *s = &made->shards[i];
         s->bucket_count = BUCKETS_AT_FIRST;
@@ -173,7 +188,8 @@ static void sweep_locked(mw_cache *cache, shard *s)
 {
     /* Two rounds: the first may only clear marks. What is left then is held. */
     uint64_t looks_left = (uint64_t)s->entries * 2;
-    while (s->bytes > cache->shard_limit_bytes && looks_left-- > 0) {
+    uint64_t limit = shard_limit(cache);
+    while (s->bytes > limit && looks_left-- > 0) {
         mw_cached *entry = s->oldest;
         bool held = atomic_load_explicit(&entry->references, memory_order_acquire) > 1;
         if (!held && !entry->found_again) {
@@ -233,7 +249,7 @@ mw_cached *mw_cache_put(mw_cache *cache, uint64_t file, uint64_t offset, void *c
     entry->content = content;
     entry->bytes = bytes + sizeof *entry;
     atomic_init(&entry->references, 1);
-    if (entry->bytes > cache->shard_limit_bytes) return entry;
+    if (entry->bytes > shard_limit(cache)) return entry;
 
     lock(cache, s);
     mw_cached *theirs = find_locked(s, hash, file, offset);
@@ -279,13 +295,30 @@ void mw_cache_drop_file(mw_cache *cache, uint64_t file)
 
 void mw_cache_resize(mw_cache *cache, uint64_t limit_bytes)
 {
-    atomic_store(&cache->shard_limit_bytes, limit_bytes / SHARDS);
+    atomic_store(&cache->limit_bytes, limit_bytes);
     for (uint32_t i = 0; i < SHARDS; i++) {
         shard *s = &cache->shards[i];
         lock(cache, s);
         sweep_locked(cache, s);
         unlock(cache, s);
     }
+}
+
+void mw_cache_charge(mw_cache *cache, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&cache->charged_bytes, bytes, memory_order_relaxed);
+}
+
+void mw_cache_discharge(mw_cache *cache, uint64_t bytes)
+{
+    atomic_fetch_sub_explicit(&cache->charged_bytes, bytes, memory_order_relaxed);
+}
+
+bool mw_cache_crowded(const mw_cache *cache)
+{
+    uint64_t charged = atomic_load_explicit(&cache->charged_bytes, memory_order_relaxed);
+    uint64_t limit = atomic_load_explicit(&cache->limit_bytes, memory_order_relaxed);
+    return charged > charge_limit(limit);
 }
 
 uint64_t mw_cache_new_file(mw_cache *cache)

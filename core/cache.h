@@ -29,6 +29,12 @@ void mw_cache_release(mw_cache *cache, mw_cached *entry);
 void mw_cache_drop_file(mw_cache *cache, uint64_t file);
 /* Changes the limit; when it is lower than what is kept, that goes at once. */
 void mw_cache_resize(mw_cache *cache, uint64_t limit_bytes);
+/* So many bytes of the limit are used, or used no more, by something else: pages leave room for
+** them, but keep a quarter of the limit. Takes effect with the next mw_cache_put. */
+void mw_cache_charge(mw_cache *cache, uint64_t bytes);
+void mw_cache_discharge(mw_cache *cache, uint64_t bytes);
+/* Is more charged than pages can make room for? */
+bool mw_cache_crowded(const mw_cache *cache);
 /* A number for mw_cache_find that no other open table of this cache has. */
 uint64_t mw_cache_new_file(mw_cache *cache);
 void mw_cache_stats(mw_cache *cache, uint64_t *hits, uint64_t *misses, uint64_t *bytes);

@@ -50,8 +50,8 @@ static mw_rc check_manifest(checker *self, const mw_version *version, mw_err *er
     return note(self, rc, &cause, err);
 }
 
-/* An open table file is read by its descriptor: whether the next process will find it is another
-** question. Requires manifest_mutex. */
+/* A table file that is open is read by its descriptor: whether the next process will find it is
+** another question. Requires manifest_mutex. */
 static mw_rc check_names(checker *self, const mw_version *version, mw_err *err)
 {
     const mw_store *store = self->store;

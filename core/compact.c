@@ -12,8 +12,8 @@
 ** inputs are still listed, so nothing is ever merged twice (I5).
 **
 ** A crash before the manifest leaves an output that nothing lists, after it inputs that nothing
-** lists: both are swept. Readers that hold an older version keep its files by their open
-** descriptors (I11).
+** lists: both are swept. An input is removed when the last reader has gone whose version has it
+** (I11).
 **
 ** Slices: a step merges a bounded number of rows, so whoever runs it can flush, stop or be
 ** interrupted in between; nothing is locked over a step that a writer or reader needs. */
@@ -205,7 +205,7 @@ mw_rc mw_compact_finish(mw_compact *self, uint32_t *folded, mw_err *err)
     if (rc == MW_OK) {
         *folded = self->pick.generations;
         for (uint32_t i = 0; i < self->pick.file_count; i++) {
-            mw_store_remove_table(store, &self->version->manifest->files[i]);
+            mw_table_doom(self->version->tables[self->version->table_count - 1 - i]);
         }
         mw_store_lock(store);
         store->figures.merges++;

@@ -30,7 +30,7 @@ typedef enum mw_durability {
 
 typedef struct mw_options {
     uint64_t memtable_bytes;    /* the active memtable is frozen when it has passed this    */
-    uint64_t cache_bytes;       /* decoded pages kept                                       */
+    uint64_t cache_bytes;       /* decoded pages, indexes and filters kept                  */
     uint32_t merge_generations; /* pending generations that start a merge                   */
     int compression;            /* zstd level, 0 = none                                     */
     bool background;            /* own thread for flush and merge; else inline, on demand   */
@@ -38,6 +38,7 @@ typedef struct mw_options {
     uint32_t group_rows; /* rows of a table file's group; 0 = default                */
     uint32_t page_bytes; /* of a page before compression; 0 = default                */
     bool shared;         /* take no lock of the folder (engine tests with two writers) */
+    uint32_t open_files; /* table files open at a time; 0 = default                   */
 } mw_options;
 
 mw_options mw_options_default(void);

@@ -87,12 +87,32 @@ mw_rc mw_env_write(const mw_env *env, int file, const char *name, const void *fr
     return MW_OK;
 }
 
-int mw_env_open(const mw_env *env, int dir, const char *name, mw_open how, int *file)
+static int open_patiently(const mw_env *env, int dir, const char *name, mw_open how, int *file)
 {
     int sys;
     do sys = env->file_open(env->ctx, dir, name, how, file);
     while (sys == EINTR);
     return sys;
+}
+
+/* After a call that has answered sys: is it worth being made once more? */
+static bool spared(const mw_env *env, int sys)
+{
+    if ((sys != EMFILE && sys != ENFILE) || !env->spare_files) return false;
+    env->spare_files(env->spare_arg);
+    return true;
+}
+
+int mw_env_open(const mw_env *env, int dir, const char *name, mw_open how, int *file)
+{
+    int sys = open_patiently(env, dir, name, how, file);
+    return spared(env, sys) ? open_patiently(env, dir, name, how, file) : sys;
+}
+
+int mw_env_list(const mw_env *env, int dir, int (*each)(void *arg, const char *name), void *arg)
+{
+    int sys = env->dir_list(env->ctx, dir, each, arg); /* out of descriptors: no name was given */
+    return spared(env, sys) ? env->dir_list(env->ctx, dir, each, arg) : sys;
 }
 
 int mw_env_allocate(const mw_env *env, int file, uint64_t offset, uint64_t bytes)

@@ -85,6 +85,12 @@ typedef struct mw_env {
     void (*cond_broadcast)(void *ctx, mw_cond *cond);
     int (*thread_start)(void *ctx, void (*run)(void *arg), void *arg, mw_thread **thread);
     void (*thread_join)(void *ctx, mw_thread *thread); /* waits, then frees */
+
+    /* Set by whoever uses a copy of an environment, NULL: none. Closes files that can be done
+    ** without; called with spare_arg when a call has found no free descriptor, which is then made
+    ** once more. */
+    void (*spare_files)(void *arg);
+    void *spare_arg;
 } mw_env;
 
 /* The real world; one for the whole process. */
@@ -96,8 +102,10 @@ void *mw_alloc_zero(const mw_env *env, size_t bytes) MW_MUST_USE; /* NULL when t
 void *mw_resize(const mw_env *env, void *old, size_t bytes) MW_MUST_USE;
 void mw_free(const mw_env *env, void *old);
 
-/* As in the table, but an interrupt is no failure. Return 0 or an errno value. */
+/* As in the table, but an interrupt is no failure, and spare_files is asked when descriptors have
+** run out. Return 0 or an errno value. */
 int mw_env_open(const mw_env *env, int dir, const char *name, mw_open how, int *file);
+int mw_env_list(const mw_env *env, int dir, int (*each)(void *arg, const char *name), void *arg);
 int mw_env_allocate(const mw_env *env, int file, uint64_t offset, uint64_t bytes);
 
 /* Reads exactly [offset, offset + bytes). A file that ends before: corrupt, naming it. */

@@ -806,7 +806,7 @@ static int keep_highest(void *arg, const char *name)
 mw_rc mw_manifest_newest(const mw_env *env, int dir, uint64_t *number, mw_err *err)
 {
     uint64_t highest = 0;
-    int sys = env->dir_list(env->ctx, dir, keep_highest, &highest);
+    int sys = mw_env_list(env, dir, keep_highest, &highest);
     /* Half a list is no list: a name that it left out may be the newest one. */
     if (sys) return mw_fail_sys(err, sys, "listing", "the store's folder");
     *number = highest;

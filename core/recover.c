@@ -228,7 +228,7 @@ static int compare_logs(const void *left, const void *right)
 static mw_rc list_logs(mw_store *store, log_list *list, mw_err *err)
 {
     list->env = store->env;
-    int sys = store->env->dir_list(store->env->ctx, store->dir, add_log, list);
+    int sys = mw_env_list(store->env, store->dir, add_log, list);
     if (sys) return mw_fail_sys(err, sys, "listing", store->path);
     if (list->failed) return mw_fail(err, MW_NOMEM, "no memory for the list of log segments");
     if (list->count) qsort(list->logs, list->count, sizeof *list->logs, compare_logs);
@@ -435,10 +435,11 @@ static bool log_is_live(const mw_version *version, mw_log_id id)
     return false;
 }
 
-static bool table_is_live(const mw_version *version, const char *name)
+static bool table_is_live(const mw_version *version, uint64_t epoch, uint64_t number)
 {
     for (uint32_t i = 0; i < version->table_count; i++) {
-        if (strcmp(mw_table_file_name(version->tables[i]), name) == 0) return true;
+        const mw_table *table = version->tables[i];
+        if (mw_table_number(table) == number && mw_table_epoch(table) == epoch) return true;
     }
     return false;
 }
@@ -466,7 +467,7 @@ static int sweep_name(void *arg, const char *name)
         dead = id.epoch < self->below && !log_is_live(version, id);
         if (id.epoch == self->store->epoch) note_numbers(self->store, id.number, 0);
     } else if (mw_table_parse_name(name, &id.epoch, &id.number)) {
-        dead = id.epoch < self->below && !table_is_live(version, name);
+        dead = id.epoch < self->below && !table_is_live(version, id.epoch, id.number);
         if (id.epoch == self->store->epoch) note_numbers(self->store, 0, id.number);
     } else if (mw_env_parse_tmp(name, target) && mw_manifest_parse_name(target, &number)) {
         dead = number <= version->manifest->number; /* that number is taken: it cannot be linked */
@@ -490,7 +491,7 @@ static void remove_old_manifests(mw_store *store, uint64_t boundary)
     for (;;) {
         char name[MW_MANIFEST_NAME_BYTES];
         uint64_t lowest = UINT64_MAX;
-        if (env->dir_list(env->ctx, store->dir, keep_lowest_manifest, &lowest) != 0) return;
+        if (mw_env_list(env, store->dir, keep_lowest_manifest, &lowest) != 0) return;
         uint64_t number = lowest;
         for (int sys = 0; !sys && number < boundary; number += !sys) {
             mw_manifest_name(number, name);
@@ -504,7 +505,7 @@ void mw_recover_sweep(mw_store *store, bool alone)
 {
     mw_version *version = mw_store_version(store);
     sweep self = {store, version, alone ? store->epoch + 1 : store->epoch};
-    store->env->dir_list(store->env->ctx, store->dir, sweep_name, &self);
+    (void)mw_env_list(store->env, store->dir, sweep_name, &self);
     remove_old_manifests(store, version->manifest->boundary);
     mw_version_unref(version);
 }

@@ -31,6 +31,8 @@ typedef struct picture {
     uint64_t cache_misses;
     uint64_t cache_bytes;
     uint64_t written_bytes; /* to log and table files since the store was opened */
+    uint64_t open_files;
+    uint64_t index_bytes;
     totals totals;
     char last_error[MW_ERR_TEXT_BYTES];
 } picture;
@@ -102,6 +104,7 @@ static mw_rc take_picture(mw_store *store, picture *now, mw_err *err)
     if (last->rc != MW_OK) memcpy(now->last_error, last->text, sizeof now->last_error);
     mw_store_unlock(store);
     mw_cache_stats(store->cache, &now->cache_hits, &now->cache_misses, &now->cache_bytes);
+    mw_table_pool_stats(store->tables, &now->open_files, &now->index_bytes);
     return add_up(store, now->version, &now->totals, err);
 }
 
@@ -172,6 +175,8 @@ static void report_work(const reporter *to, const picture *now)
     integer(to, "cache_hits", now->cache_hits);
     integer(to, "cache_misses", now->cache_misses);
     integer(to, "cache_bytes", now->cache_bytes);
+    integer(to, "index_bytes", now->index_bytes);
+    integer(to, "open_files", now->open_files);
     integer(to, "snapshots", now->snapshots);
     ratio(to, "oldest_snapshot_s", (double)now->oldest_snapshot_ns, now->snapshots ? 1e9 : 0);
     ratio(to, "stall_s", (double)figures->stall_ns, 1e9);

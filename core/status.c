@@ -56,7 +56,10 @@ mw_rc mw_fail_sys(mw_err *err, int sys, const char *call, const char *name)
     if (claim(err, rc, sys)) {
         char room[96];
         const char *reason = strerror_r(sys, room, sizeof room); /* the GNU one: always a text */
-        snprintf(err->text, sizeof err->text, "%s of %s failed: %s", call, name, reason);
+        const char *advice = "";
+        if (sys == EMFILE) advice = " in this process: close some, or raise its limit (ulimit -n)";
+        if (sys == ENFILE) advice = ": raise fs.file-max";
+        snprintf(err->text, sizeof err->text, "%s of %s failed: %s%s", call, name, reason, advice);
     }
     return rc;
 }

@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { OPEN_FILES_DEFAULT = 256 };
+
 static mw_rc create_locks(mw_store *store, mw_err *err)
 {
     const mw_env *env = store->env;
@@ -22,12 +24,22 @@ static mw_rc create_locks(mw_store *store, mw_err *err)
     return sys ? mw_fail_sys(err, sys, "creation of a lock", store->path) : MW_OK;
 }
 
+/* Before there is a pool nothing can be spared. */
+static void spare_files(void *arg)
+{
+    const mw_store *store = arg;
+    if (store->tables) mw_table_pool_shrink(store->tables);
+}
+
 mw_rc mw_store_create(const mw_env *env, const char *path, const mw_options *options,
                       mw_store **out, mw_err *err)
 {
     mw_store *store = mw_alloc_zero(env, sizeof *store);
     if (!store) return mw_fail(err, MW_NOMEM, "no memory for opening a store");
-    store->env = env;
+    store->own_env = *env;
+    store->own_env.spare_files = spare_files;
+    store->own_env.spare_arg = store;
+    store->env = &store->own_env;
     store->dir = store->lock_file = -1;
     store->options = *options;
     size_t bytes = strlen(path) + 1;
@@ -39,7 +51,11 @@ mw_rc mw_store_create(const mw_env *env, const char *path, const mw_options *opt
     } else {
         rc = mw_fail(err, MW_NOMEM, "no memory for opening a store");
     }
-    if (rc == MW_OK) rc = mw_cache_create(env, options->cache_bytes, &store->cache, err);
+    if (rc == MW_OK) rc = mw_cache_create(store->env, options->cache_bytes, &store->cache, err);
+    if (rc == MW_OK) {
+        uint32_t files = options->open_files ? options->open_files : OPEN_FILES_DEFAULT;
+        rc = mw_table_pool_create(store->env, store->cache, files, &store->tables, err);
+    }
     if (rc == MW_OK) {
         *out = store;
     } else {
@@ -51,8 +67,12 @@ mw_rc mw_store_create(const mw_env *env, const char *path, const mw_options *opt
 void mw_store_free(mw_store *store)
 {
     if (!store) return;
-    const mw_env *env = store->env;
+    const mw_env own_env = store->own_env; /* outlives the store's memory */
+    const mw_env *env = &own_env;
+    if (store->tables) mw_table_pool_retire(store->tables);
     mw_version_unref(store->version);
+    mw_table_pool_destroy(store->tables);
+    store->tables = NULL;
     mw_manifest_unref(store->birth);
     mw_cache_destroy(store->cache);
     mw_mutex *mutexes[] = {store->flush_mutex, store->merge_mutex, store->manifest_mutex,
@@ -128,12 +148,17 @@ void mw_store_unpark(mw_store *store)
 
 /* ---- from version to version ----------------------------------------------------------------- */
 
+mw_files_source mw_store_files_source(const mw_store *store, const mw_files *from)
+{
+    return (mw_files_source){store->env, store->dir, store->tables, store->schema, from};
+}
+
 mw_rc mw_store_build(mw_store *store, mw_manifest *manifest, mw_version **next, mw_err *err)
 {
     mw_rc rc = mw_version_create(store->env, next, err);
     if (rc != MW_OK || !manifest) return rc;
     mw_version *current = mw_store_version(store);
-    mw_files_source source = {store->env, store->dir, store->cache, current->files};
+    mw_files_source source = mw_store_files_source(store, current->files);
     mw_files *files;
     rc = mw_files_open(&source, manifest, &files, err);
     if (rc == MW_OK) {

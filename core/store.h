@@ -37,7 +37,8 @@ typedef struct mw_store_figures {
 } mw_store_figures;
 
 typedef struct mw_store {
-    const mw_env *env;
+    const mw_env *env; /* own_env */
+    mw_env own_env;    /* the caller's, which closes table files when descriptors run out */
     char *path;
     int dir;
     int lock_file;
@@ -47,6 +48,7 @@ typedef struct mw_store {
     const mw_schema *schema;
     uint64_t closed_at; /* position that the state file proves durable, 0: none */
     mw_cache *cache;
+    mw_table_pool *tables; /* which table files are open */
 
     mw_mutex *flush_mutex;
     mw_mutex *merge_mutex;
@@ -107,6 +109,9 @@ mw_options mw_store_options(mw_store *store);
 /* Why writing has stopped, if it has: copies the words, returns the code. Requires `mutex`. */
 mw_rc mw_store_stopped(const mw_store *store, mw_err *err);
 
+/* For mw_files_open. Requires that the schema is set. */
+mw_files_source mw_store_files_source(const mw_store *store, const mw_files *from);
+
 /* Prepares the next version: with the files of `manifest` (then manifest_mutex is required until it
 ** is installed or given up), or, NULL, with those that are current when it is installed. One
 ** reference. */
@@ -131,7 +136,8 @@ mw_rc mw_store_lost_number(mw_store *store, uint64_t number, bool *lost, mw_err 
 
 /* A number for a new table file of our epoch; each is given once. */
 uint64_t mw_store_table_number(mw_store *store);
-/* Removes a table file; best effort (what stays is swept after the next takeover). */
+/* Removes a table file that no version lists (else: mw_table_doom); best effort (what stays is swept
+** after the next takeover). */
 void mw_store_remove_table(mw_store *store, const mw_manifest_file *file);
 /* Removes the manifests in [from, below); best effort. */
 void mw_store_remove_manifests(mw_store *store, uint64_t from, uint64_t below);

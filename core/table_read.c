@@ -1,6 +1,7 @@
 /* table_read.c: opens table files and answers whether a key is in them.
 **
-**   open    header, footer, properties, index: kept. Everything else is read when it is needed.
+**   file    opened; header and footer tell whether it is the right one
+**   index   properties, index: kept in memory; the filter with the first question
 **   find    key range -> filter -> index (in memory) -> directory -> key page (both cached) -> row
 **
 ** Nothing is used before its checksum was verified, and what a checksum cannot prove (a file made
@@ -8,8 +9,8 @@
 ** is left, one by one, in 64 bit. A mismatch is read once more, as the fault may lie on the way
 ** from the disk.
 **
-** Threads: an open table does not change but for its filter, which is set once, and its list of
-** idle readers. Reading and decompressing take no lock. */
+** Threads: a resident index does not change but for its filter, which is set once. Reading and
+** decompressing take no lock. */
 #include <string.h>
 
 #include "filter.h"
@@ -17,54 +18,8 @@
 #include "table_file.h"
 
 enum {
-    IDLE_READERS_MAX = 2,
-    SPARE_BYTES = 1 << 20, /* a reader's buffer that has grown past this is freed */
     CACHE_LINE = 64,
 };
-
-/* ---- readers ------------------------------------------------------------------------------- */
-
-static void free_reader(const mw_env *env, mw_table_reader *reader)
-{
-    mw_codec_destroy(reader->codec);
-    mw_buf_free(&reader->stored);
-    mw_buf_free(&reader->raw);
-    mw_free(env, reader);
-}
-
-mw_table_reader *mw_table_reader_take(mw_table *table)
-{
-    const mw_env *env = table->env;
-    env->mutex_lock(env->ctx, table->mutex);
-    mw_table_reader *reader = table->idle;
-    if (reader) {
-        table->idle = reader->next;
-        table->idle_count--;
-    }
-    env->mutex_unlock(env->ctx, table->mutex);
-    if (reader) return reader;
-    reader = mw_alloc_zero(env, sizeof *reader);
-    if (!reader) return NULL;
-    mw_buf_init(&reader->stored, env);
-    mw_buf_init(&reader->raw, env);
-    return reader;
-}
-
-void mw_table_reader_give(mw_table *table, mw_table_reader *reader)
-{
-    const mw_env *env = table->env;
-    if (reader->stored.capacity > SPARE_BYTES) mw_buf_free(&reader->stored);
-    if (reader->raw.capacity > SPARE_BYTES) mw_buf_free(&reader->raw);
-    env->mutex_lock(env->ctx, table->mutex);
-    bool keep = table->idle_count < IDLE_READERS_MAX;
-    if (keep) {
-        reader->next = table->idle;
-        table->idle = reader;
-        table->idle_count++;
-    }
-    env->mutex_unlock(env->ctx, table->mutex);
-    if (!keep) free_reader(env, reader);
-}
 
 static uint8_t *reserve_exactly(mw_buf *buf, uint64_t bytes)
 {
@@ -79,14 +34,17 @@ static mw_rc no_memory(const mw_table *table, mw_err *err)
     return mw_fail(err, MW_NOMEM, "out of memory for reading %s", table->name);
 }
 
-mw_rc mw_table_read_block(const mw_table *table, const mw_block *block, uint8_t *to, mw_err *err)
+mw_rc mw_table_read_block(mw_table *table, const mw_block *block, uint8_t *to, mw_err *err)
 {
     uint64_t found = 0;
     for (int attempt = 0; attempt < 2; attempt++) {
-        mw_rc rc = mw_env_read(table->env, table->file, table->name, to, (size_t)block->bytes,
-                               block->offset, err);
+        mw_rc rc = mw_table_pin(table, MW_PART_FILE, err);
         if (rc) return rc;
-        found = mw_hash(to, (size_t)block->bytes, table->frame.seed);
+        rc = mw_env_read(table->env, table->file, table->name, to, (size_t)block->bytes,
+                         block->offset, err);
+        mw_table_unpin(table, MW_PART_FILE);
+        if (rc) return rc;
+        found = mw_hash(to, (size_t)block->bytes, table->seed);
         if (found == block->checksum) return MW_OK;
     }
     return mw_fail_disk(err, table->name, block->offset,
@@ -96,7 +54,7 @@ mw_rc mw_table_read_block(const mw_table *table, const mw_block *block, uint8_t 
 }
 
 /* Reads a block into fresh memory, *content: the caller's. */
-static mw_rc read_whole(const mw_table *table, const mw_block *block, uint8_t **content,
+static mw_rc read_whole(mw_table *table, const mw_block *block, uint8_t **content,
                         mw_err *err)
 {
     uint8_t *memory = block->bytes <= SIZE_MAX ? mw_alloc(table->env, (size_t)block->bytes) : NULL;
@@ -143,7 +101,7 @@ static mw_rc unpack_page(const mw_table *table, mw_table_reader *reader, const m
     return MW_OK;
 }
 
-static mw_rc read_raw(const mw_table *table, mw_table_reader *reader, const mw_page_ref *ref,
+static mw_rc read_raw(mw_table *table, mw_table_reader *reader, const mw_page_ref *ref,
                       mw_slice *raw, mw_err *err)
 {
     mw_block block = {ref->offset, ref->stored_bytes, ref->checksum};
@@ -204,33 +162,25 @@ mw_rc mw_table_hold_page(mw_table *table, const mw_page_ref *ref, bool key, mw_c
     return *held ? MW_OK : no_memory(table, err);
 }
 
-/* ---- opening ------------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------ */
 
-static void close_table(mw_table *table)
+static void close_file(mw_table *table)
 {
     const mw_env *env = table->env;
-    if (table->cache_file) mw_cache_drop_file(table->cache, table->cache_file);
-    while (table->idle) {
-        mw_table_reader *reader = table->idle;
-        table->idle = reader->next;
-        free_reader(env, reader);
-    }
-    if (table->mutex) env->mutex_destroy(env->ctx, table->mutex);
     if (table->file >= 0) env->file_close(env->ctx, table->file); /* only read: nothing to lose */
-    mw_free(env, table->filter_memory);
-    mw_free(env, table->groups);
-    mw_free(env, table->index);
-    mw_free(env, table);
+    table->file = -1;
 }
 
-static mw_rc read_header(mw_table *table, const mw_table_options *options, mw_err *err)
+static mw_rc read_header(mw_table *table, mw_err *err)
 {
     uint8_t header[MW_TABLE_HEADER_BYTES];
+    const mw_table_options identity = {
+        .store = table->store, .epoch = table->epoch, .number = table->number};
     for (int attempt = 0;; attempt++) {
         mw_err again = {.rc = MW_OK};
         mw_rc rc = mw_env_read(table->env, table->file, table->name, header, sizeof header, 0, err);
         if (rc) return rc;
-        rc = mw_table_header_check(options, &table->frame, header, attempt ? err : &again);
+        rc = mw_table_header_check(&identity, &table->ends, header, attempt ? err : &again);
         if (rc == MW_OK || attempt) return rc;
     }
 }
@@ -243,15 +193,15 @@ static mw_rc read_footer(mw_table *table, uint64_t file_bytes, mw_err *err)
         mw_rc rc = mw_env_read(table->env, table->file, table->name, footer, sizeof footer,
                                file_bytes - sizeof footer, err);
         if (rc) return rc;
-        rc = mw_table_footer_get(&table->frame, footer, file_bytes, attempt ? err : &again);
+        rc = mw_table_footer_get(&table->ends, footer, file_bytes, attempt ? err : &again);
         if (rc == MW_OK || attempt) return rc;
     }
 }
 
-static mw_rc open_file(mw_table *table, int dir, uint64_t *file_bytes, mw_err *err)
+static mw_rc open_file(mw_table *table, uint64_t *file_bytes, mw_err *err)
 {
     const mw_env *env = table->env;
-    int sys = mw_env_open(env, dir, table->name, MW_OPEN_READ, &table->file);
+    int sys = mw_env_open(env, table->dir, table->name, MW_OPEN_READ, &table->file);
     if (sys) {
         table->file = -1;
         return mw_fail_sys(err, sys, "open", table->name);
@@ -260,19 +210,70 @@ static mw_rc open_file(mw_table *table, int dir, uint64_t *file_bytes, mw_err *e
     if (sys) return mw_fail_sys(err, sys, "size", table->name);
     MW_CHECK_DISK(*file_bytes >= MW_TABLE_HEADER_BYTES + MW_TABLE_FOOTER_BYTES, err, table->name,
                   *file_bytes, "the file is too short to be a table file");
-    sys = env->mutex_create(env->ctx, &table->mutex);
-    return sys ? mw_fail_sys(err, sys, "mutex_create", table->name) : MW_OK;
+    return MW_OK;
 }
 
-static mw_rc read_properties(mw_table *table, const mw_schema *schema, mw_err *err)
+/* The footer holds the checksum of what leads to all the rest: it tells one file from another. */
+static mw_rc check_footer(const mw_table *table, mw_err *err)
+{
+    const mw_table_props *expected = &table->props;
+    const mw_table_props *found = &table->ends.props;
+    if (!table->knows_props) return MW_OK;
+    MW_CHECK_DISK(found->bytes == expected->bytes && found->checksum == expected->checksum, err,
+                  table->name, found->bytes - MW_TABLE_FOOTER_BYTES,
+                  "expected %llu bytes with checksum %016llx, found %llu with %016llx",
+                  (unsigned long long)expected->bytes, (unsigned long long)expected->checksum,
+                  (unsigned long long)found->bytes, (unsigned long long)found->checksum);
+    return MW_OK;
+}
+
+static mw_rc load_file(mw_table *table, mw_err *err)
+{
+    uint64_t file_bytes;
+    table->ends = (mw_table_frame){.name = table->name, .seed = table->seed};
+    mw_rc rc = open_file(table, &file_bytes, err);
+    if (rc == MW_OK) rc = read_header(table, err);
+    if (rc == MW_OK) rc = read_footer(table, file_bytes, err);
+    if (rc == MW_OK) rc = check_footer(table, err);
+    if (rc) close_file(table);
+    return rc;
+}
+
+/* ---- the index ----------------------------------------------------------------------------- */
+
+static void drop_index(mw_table *table)
+{
+    const mw_env *env = table->env;
+    mw_free(env, atomic_load_explicit(&table->filter, memory_order_relaxed));
+    atomic_store_explicit(&table->filter, NULL, memory_order_relaxed);
+    mw_free(env, table->groups);
+    mw_free(env, table->index);
+    table->groups = NULL;
+    table->index = NULL;
+}
+
+static mw_rc read_properties(mw_table *table, mw_err *err)
 {
     uint8_t *content;
     mw_rc rc = read_whole(table, &table->frame.properties, &content, err);
     if (rc) return rc;
     mw_slice slice = mw_slice_of(content, (size_t)table->frame.properties.bytes);
-    rc = mw_table_properties_get(&table->frame, slice, schema, err);
+    rc = mw_table_properties_get(&table->frame, slice, table->schema, err);
     mw_free(table->env, content);
     return rc;
+}
+
+static mw_rc check_properties(const mw_table *table, mw_err *err)
+{
+    const mw_table_props *expected = &table->props;
+    const mw_table_props *found = &table->frame.props;
+    if (!table->knows_props) return MW_OK;
+    MW_CHECK_DISK(found->rows == expected->rows && found->tombstones == expected->tombstones &&
+                      found->sequence_min == expected->sequence_min &&
+                      found->sequence_max == expected->sequence_max,
+                  err, table->name, table->frame.properties.offset,
+                  "rows or sequences are not the manifest's");
+    return MW_OK;
 }
 
 static mw_rc read_index(mw_table *table, mw_err *err)
@@ -283,62 +284,151 @@ static mw_rc read_index(mw_table *table, mw_err *err)
     return mw_groups_get(table->env, &table->frame, slice, table->key, &table->groups, err);
 }
 
-static mw_rc check_expected(const mw_table *table, const mw_table_props *expected, mw_err *err)
+/* Lowest and highest key of the index at hand. */
+static mw_key_range range_of_index(const mw_table *table)
 {
-    const mw_table_props *found = &table->frame.props;
-    if (!expected) return MW_OK;
-    uint64_t offset = found->bytes - MW_TABLE_FOOTER_BYTES;
-    MW_CHECK_DISK(found->bytes == expected->bytes && found->checksum == expected->checksum, err,
-                  table->name, offset,
-                  "expected %llu bytes with checksum %016llx, found %llu with %016llx",
-                  (unsigned long long)expected->bytes, (unsigned long long)expected->checksum,
-                  (unsigned long long)found->bytes, (unsigned long long)found->checksum);
-    MW_CHECK_DISK(found->rows == expected->rows && found->tombstones == expected->tombstones &&
-                      found->sequence_min == expected->sequence_min &&
-                      found->sequence_max == expected->sequence_max,
-                  err, table->name, offset, "rows or sequences are not the manifest's");
+    mw_key_range range = {{NULL, 0}, {NULL, 0}};
+    uint64_t count = table->frame.group_count;
+    if (count) range = (mw_key_range){table->groups[0].first, table->groups[count - 1].last};
+    return range;
+}
+
+static mw_rc check_keys(const mw_table *table, mw_err *err)
+{
+    mw_key_range found = range_of_index(table);
+    if (!table->knows_keys) return MW_OK;
+    MW_CHECK_DISK(mw_slice_equal(found.min, table->keys.min) &&
+                      mw_slice_equal(found.max, table->keys.max),
+                  err, table->name, table->frame.index.offset,
+                  "the index's first or last key is not the manifest's");
     return MW_OK;
 }
 
-static mw_rc fill_table(mw_table *table, int dir, const mw_table_options *options,
-                        const mw_table_props *expected, mw_err *err)
+static mw_rc load_index(mw_table *table, mw_err *err)
 {
-    uint64_t file_bytes;
-    mw_rc rc = open_file(table, dir, &file_bytes, err);
-    if (rc == MW_OK) rc = read_header(table, options, err);
-    if (rc == MW_OK) rc = read_footer(table, file_bytes, err);
-    if (rc == MW_OK) rc = read_properties(table, options->schema, err);
-    if (rc == MW_OK) rc = check_expected(table, expected, err);
+    mw_rc rc = mw_table_pin(table, MW_PART_FILE, err);
+    if (rc) return rc;
+    table->frame = table->ends;
+    rc = read_properties(table, err);
+    if (rc == MW_OK) rc = check_properties(table, err);
     if (rc == MW_OK) rc = read_index(table, err);
+    if (rc == MW_OK) rc = check_keys(table, err);
+    mw_table_unpin(table, MW_PART_FILE);
+    if (rc) drop_index(table);
     return rc;
+}
+
+mw_rc mw_table_load(mw_table *table, mw_part part, mw_err *err)
+{
+    if (part == MW_PART_FILE) return load_file(table, err);
+    mw_rc rc = load_index(table, err);
+    table->stays[part].bytes =
+        rc ? 0 : table->frame.index.bytes + table->frame.group_count * sizeof *table->groups;
+    return rc;
+}
+
+void mw_table_unload(mw_table *table, mw_part part)
+{
+    if (part == MW_PART_FILE) {
+        close_file(table);
+    } else {
+        drop_index(table);
+    }
+}
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+/* One block: the table, then `room` bytes for its keys. */
+static mw_table *create_table(mw_table_pool *pool, int dir, const mw_table_options *options,
+                              size_t room)
+{
+    const mw_env *env = mw_table_pool_env(pool);
+    mw_table *made = mw_alloc_zero(env, sizeof *made + room);
+    if (!made) return NULL;
+    made->env = env;
+    made->pool = pool;
+    made->dir = dir;
+    made->cache = mw_table_pool_cache(pool);
+    made->cache_file = mw_cache_new_file(made->cache);
+    made->file = -1;
+    made->store = options->store;
+    made->epoch = options->epoch;
+    made->number = options->number;
+    made->schema = options->schema;
+    made->key = options->schema->key;
+    made->column_count = options->schema->column_count;
+    atomic_init(&made->references, 1);
+    mw_table_name(options->epoch, options->number, made->name);
+    made->seed = mw_hash_seed(&options->store, options->epoch, options->number);
+    return made;
+}
+
+static mw_slice copy_key(uint8_t *to, mw_slice key)
+{
+    if (key.size) memcpy(to, key.data, key.size);
+    return mw_slice_of(to, key.size);
+}
+
+mw_rc mw_table_make(mw_table_pool *pool, const mw_table_options *options,
+                    const mw_table_listing *listing, mw_table **table, mw_err *err)
+{
+    const mw_key_range *keys = listing->keys;
+    mw_table *made = create_table(pool, listing->dir, options, keys->min.size + keys->max.size);
+    *table = made;
+    if (!made) return mw_fail(err, MW_NOMEM, "out of memory for a table file");
+    uint8_t *room = (uint8_t *)(made + 1);
+    made->knows_props = made->knows_keys = true;
+    made->props = *listing->props;
+    made->keys.min = copy_key(room, keys->min);
+    made->keys.max = copy_key(room + keys->min.size, keys->max);
+    return MW_OK;
+}
+
+static void free_table(mw_table *table)
+{
+    const mw_env *env = table->env;
+    mw_table_pool *pool = table->pool;
+    bool closing = mw_table_pool_retired(pool);
+    mw_table_pool_leave(table);
+    if (!closing) mw_cache_drop_file(table->cache, table->cache_file);
+    bool doomed = atomic_load_explicit(&table->doomed, memory_order_relaxed);
+    if (doomed && !closing) env->unlink(env->ctx, table->dir, table->name);
+    if (table->owns_pool) mw_table_pool_destroy(pool);
+    mw_free(env, table);
 }
 
 mw_rc mw_table_open(const mw_env *env, int dir, mw_cache *cache, const mw_table_options *options,
                     const mw_table_props *expected, mw_table **table, mw_err *err)
 {
+    mw_table_pool *pool;
     *table = NULL;
-    mw_table *made = mw_alloc_zero(env, sizeof *made);
-    if (!made) return mw_fail(err, MW_NOMEM, "out of memory for a table file");
-    made->env = env;
-    made->cache = cache;
-    made->cache_file = mw_cache_new_file(cache);
-    made->file = -1;
-    made->store = options->store;
-    made->epoch = options->epoch;
-    made->number = options->number;
-    made->key = options->schema->key;
-    made->column_count = options->schema->column_count;
-    atomic_init(&made->references, 1);
-    mw_table_name(options->epoch, options->number, made->name);
-    made->frame.name = made->name;
-    made->frame.seed = mw_hash_seed(&options->store, options->epoch, options->number);
-    mw_rc rc = fill_table(made, dir, options, expected, err);
+    mw_rc rc = mw_table_pool_create(env, cache, 1, &pool, err);
+    if (rc) return rc;
+    mw_table *made = create_table(pool, dir, options, 0);
+    if (!made) {
+        mw_table_pool_destroy(pool);
+        return mw_fail(err, MW_NOMEM, "out of memory for a table file");
+    }
+    made->owns_pool = true;
+    made->knows_props = expected != NULL;
+    if (expected) made->props = *expected;
+    rc = mw_table_pin(made, MW_PART_FILE, err); /* for its life */
+    if (rc == MW_OK) rc = mw_table_pin(made, MW_PART_INDEX, err);
     if (rc) {
-        close_table(made);
+        mw_table_unref(made);
         return rc;
     }
+    made->props = made->frame.props;
+    made->keys = range_of_index(made);
     *table = made;
     return MW_OK;
+}
+
+mw_rc mw_table_probe(mw_table *table, mw_err *err)
+{
+    mw_rc rc = mw_table_pin(table, MW_PART_INDEX, err);
+    if (rc == MW_OK) mw_table_unpin(table, MW_PART_INDEX);
+    return rc;
 }
 
 mw_table *mw_table_ref(mw_table *table)
@@ -347,18 +437,23 @@ mw_table *mw_table_ref(mw_table *table)
     return table;
 }
 
+void mw_table_doom(mw_table *table)
+{
+    atomic_store_explicit(&table->doomed, true, memory_order_relaxed);
+}
+
 void mw_table_unref(mw_table *table)
 {
     if (!table) return;
     if (atomic_fetch_sub_explicit(&table->references, 1, memory_order_acq_rel) != 1) return;
-    close_table(table);
+    free_table(table);
 }
 
 /* ---- what is known without reading --------------------------------------------------------- */
 
 const mw_table_props *mw_table_properties(const mw_table *table)
 {
-    return &table->frame.props;
+    return &table->props;
 }
 
 const char *mw_table_file_name(const mw_table *table)
@@ -368,13 +463,12 @@ const char *mw_table_file_name(const mw_table *table)
 
 mw_slice mw_table_first_key(const mw_table *table)
 {
-    return table->frame.group_count ? table->groups[0].first : mw_slice_of(NULL, 0);
+    return table->keys.min;
 }
 
 mw_slice mw_table_last_key(const mw_table *table)
 {
-    uint64_t count = table->frame.group_count;
-    return count ? table->groups[count - 1].last : mw_slice_of(NULL, 0);
+    return table->keys.max;
 }
 
 uint64_t mw_table_number(const mw_table *table)
@@ -389,50 +483,61 @@ uint64_t mw_table_epoch(const mw_table *table)
 
 /* ---- looking up ---------------------------------------------------------------------------- */
 
-static mw_rc load_filter_locked(mw_table *table, mw_err *err)
+/* A block of the filter is a cache line, if it begins with one. */
+static uint8_t *filter_in(void *memory)
 {
-    if (atomic_load_explicit(&table->filter, memory_order_relaxed)) return MW_OK;
-    mw_block *block = &table->frame.filter;
+    return (uint8_t *)memory + (CACHE_LINE - (uintptr_t)memory % CACHE_LINE);
+}
+
+/* Two who come at once both read it; the second one's copy goes. */
+static mw_rc load_filter(mw_table *table, mw_err *err)
+{
+    const mw_block *block = &table->frame.filter;
     if (block->bytes > SIZE_MAX - CACHE_LINE) return no_memory(table, err);
-    void *memory = mw_alloc(table->env, (size_t)block->bytes + CACHE_LINE);
+    size_t bytes = (size_t)block->bytes + CACHE_LINE;
+    void *memory = mw_alloc(table->env, bytes);
     if (!memory) return no_memory(table, err);
-    /* A block of the filter is a cache line, if it begins with one. */
-    uint8_t *filter = (uint8_t *)memory + (CACHE_LINE - (uintptr_t)memory % CACHE_LINE);
-    mw_rc rc = mw_table_read_block(table, block, filter, err);
-    if (rc) {
+    mw_rc rc = mw_table_read_block(table, block, filter_in(memory), err);
+    void *none = NULL;
+    if (rc == MW_OK && atomic_compare_exchange_strong(&table->filter, &none, memory)) {
+        mw_table_pool_grow(table, MW_PART_INDEX, bytes);
+    } else {
         mw_free(table->env, memory);
-        return rc;
     }
-    table->filter_memory = memory;
-    atomic_store_explicit(&table->filter, filter, memory_order_release);
+    return rc;
+}
+
+mw_rc mw_table_filter_passes(mw_table *table, mw_slice key, bool *maybe, mw_err *err)
+{
+    void *memory = atomic_load_explicit(&table->filter, memory_order_acquire);
+    *maybe = false;
+    if (!memory) {
+        mw_rc rc = load_filter(table, err);
+        if (rc) return rc;
+        memory = atomic_load_explicit(&table->filter, memory_order_acquire);
+    }
+    uint64_t hash = mw_hash(key.data, key.size, table->seed);
+    *maybe = mw_filter_may_hold(filter_in(memory), table->frame.filter.bytes, hash);
     return MW_OK;
 }
 
-static mw_rc load_filter(mw_table *table, const uint8_t **filter, mw_err *err)
+bool mw_table_in_range(const mw_table *table, mw_slice key)
 {
-    mw_rc rc = MW_OK;
-    *filter = atomic_load_explicit(&table->filter, memory_order_acquire);
-    if (*filter) return MW_OK;
-    table->env->mutex_lock(table->env->ctx, table->mutex);
-    rc = load_filter_locked(table, err);
-    table->env->mutex_unlock(table->env->ctx, table->mutex);
-    *filter = atomic_load_explicit(&table->filter, memory_order_acquire);
-    return rc;
+    assert(table->key != MW_KEY_INTEGER || key.size == MW_INTEGER_KEY_BYTES);
+    return table->props.rows + table->props.tombstones > 0 &&
+           mw_slice_compare(key, table->keys.min) >= 0 &&
+           mw_slice_compare(key, table->keys.max) <= 0;
 }
 
 mw_rc mw_table_may_hold(mw_table *table, mw_slice key, bool *maybe, mw_err *err)
 {
-    const uint8_t *filter;
     *maybe = false;
-    assert(table->key != MW_KEY_INTEGER || key.size == MW_INTEGER_KEY_BYTES);
-    if (table->frame.group_count == 0) return MW_OK;
-    if (mw_slice_compare(key, mw_table_first_key(table)) < 0) return MW_OK;
-    if (mw_slice_compare(key, mw_table_last_key(table)) > 0) return MW_OK;
-    mw_rc rc = load_filter(table, &filter, err);
+    if (!mw_table_in_range(table, key)) return MW_OK;
+    mw_rc rc = mw_table_pin(table, MW_PART_INDEX, err);
     if (rc) return rc;
-    uint64_t hash = mw_hash(key.data, key.size, table->frame.seed);
-    *maybe = mw_filter_may_hold(filter, table->frame.filter.bytes, hash);
-    return MW_OK;
+    rc = mw_table_filter_passes(table, key, maybe, err);
+    mw_table_unpin(table, MW_PART_INDEX);
+    return rc;
 }
 
 static int compare_to_first(const mw_group *group, mw_slice key, uint64_t prefix)
@@ -540,18 +645,14 @@ uint32_t mw_table_row_of(const mw_table *table, const mw_page *page, mw_slice ke
     return row;
 }
 
-mw_rc mw_table_find(mw_table *table, mw_slice key, bool *found, bool *tombstone, mw_err *err)
+/* The key page that would hold key, when the filter has let it pass. Requires a pin. */
+static mw_rc find_in_page(mw_table *table, mw_slice key, bool *found, bool *tombstone, mw_err *err)
 {
     mw_cached *held, *held_page;
-    *tombstone = false;
-    mw_rc rc = mw_table_may_hold(table, key, found, err);
-    if (rc || !*found) return rc;
     const mw_group *group = &table->groups[mw_table_group_of(table, key)];
-    *found = mw_slice_compare(key, group->last) <= 0;
-    if (!*found) return MW_OK;
-
     *found = false;
-    rc = mw_table_hold_directory(table, group, &held, err);
+    if (mw_slice_compare(key, group->last) > 0) return MW_OK;
+    mw_rc rc = mw_table_hold_directory(table, group, &held, err);
     if (rc) return rc;
     const mw_directory *directory = mw_cached_content(held);
     const mw_page_ref *ref = &directory->pages[mw_directory_key_page(directory, key)];
@@ -562,5 +663,17 @@ mw_rc mw_table_find(mw_table *table, mw_slice key, bool *found, bool *tombstone,
         mw_cache_release(table->cache, held_page);
     }
     mw_cache_release(table->cache, held);
+    return rc;
+}
+
+mw_rc mw_table_find(mw_table *table, mw_slice key, bool *found, bool *tombstone, mw_err *err)
+{
+    *found = *tombstone = false;
+    if (!mw_table_in_range(table, key)) return MW_OK;
+    mw_rc rc = mw_table_pin(table, MW_PART_INDEX, err);
+    if (rc) return rc;
+    rc = mw_table_filter_passes(table, key, found, err);
+    if (rc == MW_OK && *found) rc = find_in_page(table, key, found, tombstone, err);
+    mw_table_unpin(table, MW_PART_INDEX);
     return rc;
 }

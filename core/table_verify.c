@@ -41,7 +41,7 @@ static mw_rc verify_key(verifying *v, const mw_page_ref *ref, mw_slice key, bool
     if (!first && mw_slice_compare(mw_buf_slice(&v->last_key), key) >= 0) {
         return bad(v, ref->offset, "keys do not ascend");
     }
-    uint64_t hash = mw_hash(key.data, key.size, table->frame.seed);
+    uint64_t hash = mw_hash(key.data, key.size, table->seed);
     if (!mw_filter_may_hold(v->filter, table->frame.filter.bytes, hash)) {
         return bad(v, table->frame.filter.offset, "the filter denies a key of the file");
     }
@@ -231,13 +231,14 @@ static mw_rc verify_ends(const verifying *v)
 /* Reads a block again; *content: the caller's, mw_free. */
 static mw_rc verify_block(const verifying *v, const mw_block *block, uint8_t **content)
 {
-    const mw_table *table = v->table;
+    mw_table *table = v->table;
     *content = block->bytes <= SIZE_MAX ? mw_alloc(table->env, (size_t)block->bytes) : NULL;
     if (!*content) return mw_fail(v->err, MW_NOMEM, "out of memory for reading %s", table->name);
     return mw_table_read_block(table, block, *content, v->err);
 }
 
-mw_rc mw_table_verify(mw_table *table, mw_err *err)
+/* Requires pins. */
+static mw_rc verify_pinned(mw_table *table, mw_err *err)
 {
     verifying v = {.table = table, .err = err};
     const mw_table_frame *frame = &table->frame;
@@ -255,5 +256,18 @@ mw_rc mw_table_verify(mw_table *table, mw_err *err)
     mw_free(table->env, properties);
     mw_free(table->env, index);
     mw_free(table->env, filter);
+    return rc;
+}
+
+mw_rc mw_table_verify(mw_table *table, mw_err *err)
+{
+    mw_rc rc = mw_table_pin(table, MW_PART_FILE, err);
+    if (rc) return rc;
+    rc = mw_table_pin(table, MW_PART_INDEX, err);
+    if (rc == MW_OK) {
+        rc = verify_pinned(table, err);
+        mw_table_unpin(table, MW_PART_INDEX);
+    }
+    mw_table_unpin(table, MW_PART_FILE);
     return rc;
 }

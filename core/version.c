@@ -7,6 +7,7 @@
 ** because a generation is an interval of positions and a merge folds the oldest ones. */
 #include "version.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 mw_rc mw_generation_create(const mw_env *env, uint64_t number, uint64_t first_position,
@@ -64,22 +65,117 @@ mw_table_options mw_version_table_options(const mw_manifest *manifest, uint64_t 
     };
 }
 
-/* The open table of a listed file: shared with `from` when it has it, else opened. */
-static mw_rc find_table(const mw_files_source *source, const mw_manifest *manifest,
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static bool is_file(const mw_table *table, const mw_manifest_file *file)
+{
+    return mw_table_number(table) == file->number && mw_table_epoch(table) == file->epoch;
+}
+
+/* The table of a listed file in `from`, NULL: none. Both lists have one order, so the search goes on
+** where it has ended before. */
+static mw_table *find_table(const mw_files *from, const mw_manifest_file *file, uint32_t *at)
+{
+    uint32_t count = from ? from->table_count : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t candidate = *at + i < count ? *at + i : *at + i - count;
+        if (!is_file(from->tables[candidate], file)) continue;
+        *at = candidate + 1 < count ? candidate + 1 : 0;
+        return from->tables[candidate];
+    }
+    return NULL;
+}
+
+static mw_rc make_table(const mw_files_source *source, const mw_manifest *manifest,
                         const mw_manifest_file *file, mw_table **table, mw_err *err)
 {
-    const mw_files *from = source->from;
-    for (uint32_t i = 0; from && i < from->table_count; i++) {
-        mw_table *candidate = from->tables[i];
-        if (mw_table_epoch(candidate) == file->epoch &&
-            mw_table_number(candidate) == file->number) {
-            *table = mw_table_ref(candidate);
-            return MW_OK;
-        }
-    }
+    mw_table_listing listing = {source->dir, &file->props, &file->keys};
     mw_table_options options = mw_version_table_options(manifest, file->epoch, file->number);
-    return mw_table_open(source->env, source->dir, source->cache, &options, &file->props, table,
-                         err);
+    options.schema = source->schema;
+    mw_rc rc = mw_table_make(source->pool, &options, &listing, table, err);
+    if (rc == MW_OK && source->from) rc = mw_table_probe(*table, err);
+    if (rc == MW_OK) return MW_OK;
+    mw_table_unref(*table);
+    return rc;
+}
+
+static mw_rc fill_files(const mw_files_source *source, const mw_manifest *manifest, mw_files *files,
+                        mw_err *err)
+{
+    uint32_t at = 0;
+    for (uint32_t i = manifest->file_count; i-- > 0;) {
+        const mw_manifest_file *file = &manifest->files[i];
+        mw_table **table = &files->tables[files->table_count];
+        mw_table *shared = find_table(source->from, file, &at);
+        mw_rc rc = MW_OK;
+        if (shared) {
+            *table = mw_table_ref(shared);
+        } else {
+            rc = make_table(source, manifest, file, table, err);
+        }
+        if (rc != MW_OK) return rc;
+        files->table_count++;
+    }
+    return MW_OK;
+}
+
+/* Which of the tables are in the folder. */
+typedef struct presence {
+    mw_table **sorted; /* by name */
+    uint32_t count;
+    bool *seen; /* of sorted */
+} presence;
+
+static int compare_names(const void *a, const void *b)
+{
+    mw_table *const *x = a;
+    mw_table *const *y = b;
+    return strcmp(mw_table_file_name(*x), mw_table_file_name(*y));
+}
+
+static int see_name(void *arg, const char *name)
+{
+    presence *self = arg;
+    uint32_t low = 0, high = self->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int order = strcmp(mw_table_file_name(self->sorted[middle]), name);
+        if (order == 0) self->seen[middle] = true;
+        if (order == 0) break;
+        if (order < 0) low = middle + 1;
+        if (order > 0) high = middle;
+    }
+    return 0;
+}
+
+static mw_rc look_for_all(const mw_files_source *source, presence *self, mw_err *err)
+{
+    int sys = mw_env_list(source->env, source->dir, see_name, self);
+    if (sys) return mw_fail_sys(err, sys, "listing", "the store's folder");
+    for (uint32_t i = 0; i < self->count; i++) {
+        const char *name = mw_table_file_name(self->sorted[i]);
+        if (!self->seen[i]) return mw_fail(err, MW_MISSING, "%s is listed, but missing", name);
+    }
+    return MW_OK;
+}
+
+static mw_rc check_presence(const mw_files_source *source, const mw_files *files, mw_err *err)
+{
+    presence self = {.count = files->table_count};
+    mw_rc rc = MW_OK;
+    if (self.count == 0) return MW_OK;
+    self.sorted = mw_alloc(source->env, self.count * sizeof *self.sorted);
+    self.seen = mw_alloc_zero(source->env, self.count * sizeof *self.seen);
+    if (self.sorted && self.seen) {
+        memcpy(self.sorted, files->tables, self.count * sizeof *self.sorted);
+        qsort(self.sorted, self.count, sizeof *self.sorted, compare_names);
+        rc = look_for_all(source, &self, err);
+    } else {
+        rc = mw_fail(err, MW_NOMEM, "no memory for a version");
+    }
+    mw_free(source->env, self.sorted);
+    mw_free(source->env, self.seen);
+    return rc;
 }
 
 mw_rc mw_files_open(const mw_files_source *source, mw_manifest *manifest, mw_files **out,
@@ -92,11 +188,8 @@ mw_rc mw_files_open(const mw_files_source *source, mw_manifest *manifest, mw_fil
     files->manifest = mw_manifest_ref(manifest);
     files->tables = mw_alloc_zero(source->env, manifest->file_count * sizeof(mw_table *));
     mw_rc rc = files->tables ? MW_OK : mw_fail(err, MW_NOMEM, "no memory for a version");
-    for (uint32_t i = manifest->file_count; rc == MW_OK && i-- > 0;) {
-        rc = find_table(source, manifest, &manifest->files[i], &files->tables[files->table_count],
-                        err);
-        if (rc == MW_OK) files->table_count++;
-    }
+    if (rc == MW_OK) rc = fill_files(source, manifest, files, err);
+    if (rc == MW_OK && !source->from) rc = check_presence(source, files, err);
     if (rc == MW_OK) {
         *out = files;
     } else {

@@ -2,7 +2,8 @@
 **
 ** A version lists memtables and table files, newest data first. A snapshot holds a version and a
 ** sequence; a flush or a merge makes a new version and never touches an old one, so whatever a
-** reader holds stays readable: memtables by reference, table files by their open descriptor. */
+** reader holds stays readable: memtables and table files by reference. A file that nothing lists any
+** more is removed when the last version that has it goes (mw_table_doom). */
 #ifndef MW_VERSION_H
 #define MW_VERSION_H
 
@@ -65,14 +66,17 @@ mw_rc mw_generation_add_log(mw_generation *generation, mw_log_id log, mw_err *er
 mw_generation *mw_generation_ref(mw_generation *generation);
 void mw_generation_unref(mw_generation *generation); /* takes NULL */
 
-/* Opens the table files of a manifest that `from` (may be NULL) does not have open yet. One
-** reference. */
 typedef struct mw_files_source {
     const mw_env *env;
     int dir;
-    mw_cache *cache;
-    const mw_files *from;
+    mw_table_pool *pool;
+    const mw_schema *schema; /* outlives the tables */
+    const mw_files *from;    /* NULL: the store is being opened */
 } mw_files_source;
+
+/* The table files of a manifest; those that `from` has are shared with it. Others were written just
+** now, and are verified as far as opening does that. Without `from` no file is opened: the folder is
+** listed, and MW_MISSING names a file that is not there. One reference. */
 
 mw_rc mw_files_open(const mw_files_source *source, mw_manifest *manifest, mw_files **files,
                     mw_err *err) MW_MUST_USE;
