@@ -294,18 +294,42 @@ mw_rc mw_db_flush(mw_db *db, uint64_t wait_ms, uint64_t *generation, mw_err *err
     return rc;
 }
 
-mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void *arg), void *arg,
-                  uint32_t *folded, mw_err *err)
+enum { OWN_WAIT_MS = 10000 };
+
+/* Files are written by the owner of the store only. */
+static mw_rc own(mw_store *store, mw_err *err)
 {
-    enum { OWN_WAIT_MS = 10000 };
-    mw_store *store = store_of(db);
-    *folded = 0;
     mw_rc rc = mw_turn_take(store, mw_store_deadline(store, OWN_WAIT_MS), err);
     if (rc != MW_OK) return rc;
     rc = mw_epoch_own(store, err);
     mw_turn_give(store);
-    if (rc != MW_OK) return rc;
-    return mw_compact_run(store, max_generations, interrupted, arg, folded, err);
+    return rc;
+}
+
+mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void *arg), void *arg,
+                  uint32_t *folded, mw_err *err)
+{
+    mw_store *store = store_of(db);
+    mw_compact_task task = {MW_COMPACT_GENERATIONS, max_generations, 0, interrupted, arg};
+    mw_compact_result result = {0};
+    mw_rc rc = own(store, err);
+    if (rc == MW_OK) rc = mw_compact_run(store, &task, &result, err);
+    *folded = result.folded;
+    return rc;
+}
+
+mw_rc mw_db_compact(mw_db *db, bool (*interrupted)(void *arg), void *arg, uint64_t *removed,
+                    mw_err *err)
+{
+    mw_store *store = store_of(db);
+    mw_compact_task task = {MW_COMPACT_ALL, 0, 0, interrupted, arg};
+    mw_compact_result result = {0};
+    uint64_t generation;
+    mw_rc rc = own(store, err);
+    if (rc == MW_OK) rc = mw_db_flush(db, OWN_WAIT_MS, &generation, err);
+    if (rc == MW_OK) rc = mw_compact_run(store, &task, &result, err);
+    *removed = result.removed;
+    return rc;
 }
 
 mw_rc mw_db_check(mw_db *db, void (*each)(void *arg, const char *line), void *arg, uint32_t *faults,
