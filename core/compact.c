@@ -196,7 +196,7 @@ mw_rc mw_compact_start(mw_store *store, const mw_compact_task *task, mw_compact 
         mw_version_unref(version);
         return MW_OK;
     }
-    mw_compact *self;
+    mw_compact *self = NULL;
     mw_rc rc = create(store, version, &pick, &self, err);
     if (rc != MW_OK) return rc;
     if (pick.kind == MW_PICK_MERGE) {

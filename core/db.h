@@ -166,8 +166,8 @@ mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void 
                   uint32_t *folded, mw_err *err) MW_MUST_USE;
 
 /* Flushes, and merges all that is listed then into one sorted level without tombstones: afterwards
-** the files hold as many row versions as rows live in them. *removed: how many fewer than before. interrupted as
-** above. What an undecided transaction is in the way of stays as it is. */
+** the files hold as many row versions as rows live in them. *removed: how many fewer than before.
+** interrupted as above. What an undecided transaction is in the way of stays as it is. */
 mw_rc mw_db_compact(mw_db *db, bool (*interrupted)(void *arg), void *arg, uint64_t *removed,
                     mw_err *err) MW_MUST_USE;
 
