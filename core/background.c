@@ -3,7 +3,14 @@
 ** One thread a store, started by the first freeze, does in this order: sync what durability normal
 ** has left unsynced for 100 ms, flush frozen memtables, merge when enough generations wait. A merge
 ** is interrupted between its slices for a flush or a sync that has become due, so neither waits for
-** it.
+** it. A merge is one job (pick.h); after it the thread looks again what is due.
+**
+** One thread: flush and merge share its time, and both are bound by the same disk and by what
+** writers leave of the processors. What a second one could do beside a long job, flushes, is done
+** between its slices.
+**
+** A child of a fork has the store's memory, but not its thread, nor the right to write: it starts
+** none and waits for none.
 **
 ** A step that fails is parked (memwal_stats shows it, mw_db_close reports it) and tried again after
 ** a pause that doubles up to RETRY_MAX_MS; nothing is lost meanwhile: the log holds what is not
@@ -58,18 +65,20 @@ static bool between_slices(void *arg)
     return flush && mw_flush_run(store, UINT64_MAX, UINT64_MAX, &ignored) != MW_OK;
 }
 
-/* *blocked: a merge is due, but an undecided transaction is in its way. */
+/* One job at most, so that what else is due comes in between. *blocked: a merge is due, but an
+** undecided transaction is in its way. */
 static mw_rc work(mw_store *store, bool *blocked, mw_err *err)
 {
+    mw_compact_task task = {MW_COMPACT_DUE, 0, 0, between_slices, store};
     mw_rc rc = sync_if_due(store, err);
     if (!mw_store_options(store).background) return rc;
     if (rc == MW_OK) rc = mw_flush_run(store, UINT64_MAX, UINT64_MAX, err);
     mw_store_lock(store);
     bool merge = rc == MW_OK && !store->closing && mw_compact_due(store);
     mw_store_unlock(store);
-    uint32_t folded = 0;
-    if (merge) rc = mw_compact_run(store, 0, between_slices, store, &folded, err);
-    *blocked = merge && folded == 0;
+    mw_compact_result result = {0};
+    if (merge) rc = mw_compact_job(store, &task, &result, err);
+    *blocked = merge && result.jobs == 0;
     return rc;
 }
 
@@ -108,7 +117,8 @@ void mw_background_start(mw_store *store)
     const mw_env *env = store->env;
     mw_store_lock(store);
     bool wanted = store->options.background || store->options.durability == MW_DURABILITY_NORMAL;
-    if (!store->thread && wanted && !store->closing) {
+    bool ours = store->process == env->process_id(env->ctx);
+    if (!store->thread && wanted && ours && !store->closing) {
         int sys = env->thread_start(env->ctx, run, store, &store->thread);
         if (sys) store->thread = NULL;
     }
@@ -132,5 +142,6 @@ void mw_background_stop(mw_store *store)
     store->thread = NULL;
     env->cond_broadcast(env->ctx, store->work);
     mw_store_unlock(store);
-    if (thread) env->thread_join(env->ctx, thread);
+    bool ours = store->process == env->process_id(env->ctx);
+    if (thread && ours) env->thread_join(env->ctx, thread);
 }

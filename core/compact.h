@@ -1,38 +1,56 @@
-/* compact.h: merges: generations and the base into a new base, in bounded slices. */
+/* compact.h: merges, as jobs: each is one pick (pick.h), done in bounded slices, and changes the
+** store by one manifest version. */
 #ifndef MW_COMPACT_H
 #define MW_COMPACT_H
 
+#include "pick.h"
 #include "store.h"
 
-/* Which files a merge takes: the first `file_count` of the manifest's list (base, then generations,
-** oldest first). file_count 0: nothing to do. */
-typedef struct mw_pick {
-    uint32_t file_count;
-    uint32_t generations; /* of them */
-} mw_pick;
+typedef enum mw_compact_what {
+    MW_COMPACT_DUE,         /* what the options make due                            */
+    MW_COMPACT_GENERATIONS, /* generations into the base, oldest first              */
+    MW_COMPACT_ALL,         /* everything into one level that has no tombstones     */
+} mw_compact_what;
 
-/* Pure. Takes at most max_generations (0: all), none at or above `below`. */
-mw_pick mw_compact_pick(const mw_manifest *manifest, uint32_t max_generations, uint64_t below);
+typedef bool (*mw_interrupted)(void *arg);
+
+typedef struct mw_compact_task {
+    mw_compact_what what;
+    uint32_t max_generations;   /* 0: no limit                                              */
+    uint64_t below;             /* generations from here on are left alone, 0: no limit     */
+    mw_interrupted interrupted; /* asked between slices: true gives the job up; may be NULL */
+    void *arg;
+} mw_compact_task;
+
+/* What came of it; added up over jobs. */
+typedef struct mw_compact_result {
+    uint32_t jobs;
+    uint32_t folded;  /* generations                         */
+    uint64_t removed; /* row versions and tombstones in files */
+} mw_compact_result;
 
 /* Is a merge due by the store's options? Requires `mutex`. */
 bool mw_compact_due(const mw_store *store);
 
-/* A merge at work. */
+/* A job at work. */
 typedef struct mw_compact mw_compact;
 
-/* Starts a merge. Requires merge_mutex. *compact NULL: there is nothing to merge. */
-mw_rc mw_compact_start(mw_store *store, uint32_t max_generations, mw_compact **compact,
+/* Starts the next job of a task. Requires merge_mutex. *compact NULL: there is nothing to do. */
+mw_rc mw_compact_start(mw_store *store, const mw_compact_task *task, mw_compact **compact,
                        mw_err *err) MW_MUST_USE;
 /* Merges on for about one slice; *done: everything is written. */
 mw_rc mw_compact_step(mw_compact *compact, bool *done, mw_err *err) MW_MUST_USE;
-/* Requires done: lists the result in place of its inputs, frees the merge in any case. */
-mw_rc mw_compact_finish(mw_compact *compact, uint32_t *folded, mw_err *err) MW_MUST_USE;
-/* Gives up: removes what was written, frees the merge. Takes NULL. */
+/* Requires done: lists the result in place of its inputs, frees the job in any case. */
+mw_rc mw_compact_finish(mw_compact *compact, mw_compact_result *result, mw_err *err) MW_MUST_USE;
+/* Gives up: removes what was written, frees the job. Takes NULL. */
 void mw_compact_abandon(mw_compact *compact);
 
-/* All of it, asking `interrupted` (may be NULL) between slices. Takes merge_mutex. */
-typedef bool (*mw_interrupted)(void *arg);
-mw_rc mw_compact_run(mw_store *store, uint32_t max_generations, mw_interrupted interrupted,
-                     void *arg, uint32_t *folded, mw_err *err) MW_MUST_USE;
+/* One job; result->jobs stays as it is when there was nothing to do. Takes merge_mutex. */
+mw_rc mw_compact_job(mw_store *store, const mw_compact_task *task, mw_compact_result *result,
+                     mw_err *err) MW_MUST_USE;
+/* Jobs until the task is done; never more generations than were listed at its beginning. What is
+** finished stays finished also when a later job fails or is interrupted. */
+mw_rc mw_compact_run(mw_store *store, const mw_compact_task *task, mw_compact_result *result,
+                     mw_err *err) MW_MUST_USE;
 
 #endif

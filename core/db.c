@@ -301,46 +301,41 @@ mw_rc mw_db_flush(mw_db *db, uint64_t wait_ms, uint64_t *generation, mw_err *err
     return rc;
 }
 
-mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void *arg), void *arg,
-                  uint32_t *folded, mw_err *err)
+enum { OWN_WAIT_MS = 10000 };
+
+/* Files are written by the owner of the store only. */
+static mw_rc own(mw_store *store, mw_err *err)
 {
-    enum { OWN_WAIT_MS = 10000 };
-    mw_store *store = store_of(db);
-    *folded = 0;
     mw_rc rc = mw_turn_take(store, mw_store_deadline(store, OWN_WAIT_MS), err);
     if (rc != MW_OK) return rc;
     rc = mw_epoch_own(store, err);
     mw_turn_give(store);
-    if (rc != MW_OK) return rc;
-    return mw_compact_run(store, max_generations, interrupted, arg, folded, err);
+    return rc;
 }
 
-static uint64_t versions_in_files(mw_store *store)
+mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void *arg), void *arg,
+                  uint32_t *folded, mw_err *err)
 {
-    mw_version *version = mw_store_version(store);
-    const mw_manifest *manifest = version->manifest;
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < manifest->file_count; i++) {
-        sum += manifest->files[i].props.rows + manifest->files[i].props.tombstones;
-    }
-    mw_version_unref(version);
-    return sum;
+    mw_store *store = store_of(db);
+    mw_compact_task task = {MW_COMPACT_GENERATIONS, max_generations, 0, interrupted, arg};
+    mw_compact_result result = {0};
+    mw_rc rc = own(store, err);
+    if (rc == MW_OK) rc = mw_compact_run(store, &task, &result, err);
+    *folded = result.folded;
+    return rc;
 }
 
 mw_rc mw_db_compact(mw_db *db, bool (*interrupted)(void *arg), void *arg, uint64_t *removed,
                     mw_err *err)
 {
-    enum { FLUSH_WAIT_MS = 10000 };
     mw_store *store = store_of(db);
+    mw_compact_task task = {MW_COMPACT_ALL, 0, 0, interrupted, arg};
+    mw_compact_result result = {0};
     uint64_t generation;
-    uint32_t folded;
-    *removed = 0;
-    mw_rc rc = mw_db_flush(db, FLUSH_WAIT_MS, &generation, err);
-    if (rc != MW_OK) return rc;
-    uint64_t before = versions_in_files(store);
-    rc = mw_db_merge(db, 0, interrupted, arg, &folded, err);
-    uint64_t after = versions_in_files(store);
-    if (rc == MW_OK && after < before) *removed = before - after;
+    mw_rc rc = own(store, err);
+    if (rc == MW_OK) rc = mw_db_flush(db, OWN_WAIT_MS, &generation, err);
+    if (rc == MW_OK) rc = mw_compact_run(store, &task, &result, err);
+    *removed = result.removed;
     return rc;
 }
 

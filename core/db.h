@@ -37,6 +37,7 @@ typedef struct mw_options {
     mw_durability durability;
     uint32_t group_rows; /* rows of a table file's group; 0 = default                */
     uint32_t page_bytes; /* of a page before compression; 0 = default                */
+    uint64_t file_bytes; /* of a base file, about; 0 = default                       */
     bool shared;         /* take no lock of the folder (engine tests with two writers) */
     uint32_t open_files; /* table files open at a time; 0 = default                   */
 } mw_options;
@@ -88,7 +89,8 @@ mw_rc mw_db_set_options(mw_db *db, const mw_options *from, const mw_options *to,
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* Takes the store's turn, waiting up to wait_ms (then MW_BUSY), and opens a transaction. MW_FENCED,
-** MW_PERSISTENCE, MW_CLOSED when the writer has stopped; MW_FULL when flushing cannot keep up. */
+** MW_PERSISTENCE, MW_CLOSED when the writer has stopped; MW_FULL when flushes or merges cannot keep
+** up: while they fall behind it waits first, for longer and longer. */
 mw_rc mw_txn_begin(mw_db *db, uint64_t wait_ms, mw_txn **txn, mw_err *err) MW_MUST_USE;
 
 /* Does id live, in the newest state with this transaction's own changes? */
@@ -166,15 +168,15 @@ mw_rc mw_cursor_column(mw_cursor *cursor, uint32_t index, mw_value *value, mw_er
 ** newest generation's number, 0 when there was nothing to flush. */
 mw_rc mw_db_flush(mw_db *db, uint64_t wait_ms, uint64_t *generation, mw_err *err) MW_MUST_USE;
 
-/* Folds up to max_generations (0: all that are listed now), oldest first, and the base into a new
-** base. *folded: how many. interrupted (may be NULL) is asked between slices: true gives the work
-** up (MW_INTERRUPTED), nothing is lost. */
+/* Folds up to max_generations (0: all that are listed now), oldest first, into the base. *folded:
+** how many. interrupted (may be NULL) is asked between slices: true gives the work up
+** (MW_INTERRUPTED): what was folded by then stays so, nothing is lost. */
 mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void *arg), void *arg,
                   uint32_t *folded, mw_err *err) MW_MUST_USE;
 
-/* Flushes what is committed and merges everything into one sorted level: then the files hold the
-** live rows and nothing else. *removed: row versions and tombstones in files that are gone
-** (relative to the moment after the flush). interrupted as for mw_db_merge. */
+/* Flushes, and merges all that is listed then into one sorted level without tombstones: afterwards
+** the files hold as many row versions as rows live in them. *removed: how many fewer than before.
+** interrupted as above. What an undecided transaction is in the way of stays as it is. */
 mw_rc mw_db_compact(mw_db *db, bool (*interrupted)(void *arg), void *arg, uint64_t *removed,
                     mw_err *err) MW_MUST_USE;
 

@@ -20,7 +20,9 @@
 #include "flush.h"
 
 #include "commit.h"
+#include "compact.h"
 #include "table_write.h"
+#include "txn.h"
 
 #include <inttypes.h>
 
@@ -28,6 +30,11 @@ enum {
     FROZEN_MAX = 2, /* frozen memtables before writers wait */
     RETRY_MS = 200, /* between looks at a flush that does not get on */
     ROOM_WAIT_MS = 60000,
+    SLOW_FROM = 2,   /* times merge_generations that wait: writers are slowed from here ...   */
+    REFUSE_FROM = 4, /* ... and refused from here                                             */
+    SLOW_MS = 100,   /* what a transaction waits just before that                             */
+    ASK_BYTES = 1 << 20,
+    ASK_ROWS = 4096, /* of a flush, between looks whether the store is being closed           */
 };
 
 /* ---- freeze ---------------------------------------------------------------------------------- */
@@ -112,6 +119,15 @@ mw_rc mw_flush_freeze_if_full(mw_store *store, bool *frozen, mw_err *err)
 
 /* ---- flush ----------------------------------------------------------------------------------- */
 
+/* Nobody shall wait for a flush in order to close: the log has the rows. */
+static mw_rc give_up_at_close(mw_store *store, mw_err *err)
+{
+    mw_store_lock(store);
+    mw_rc rc = store->closing ? mw_store_stopped(store, err) : MW_OK;
+    mw_store_unlock(store);
+    return rc;
+}
+
 static mw_rc write_versions(mw_store *store, const mw_generation *generation,
                             mw_table_writer *writer, mw_err *err)
 {
@@ -120,8 +136,15 @@ static mw_rc write_versions(mw_store *store, const mw_generation *generation,
                                 store->schema->column_count, &iter, err);
     if (rc != MW_OK) return rc;
     rc = iter->ops->first(iter, err);
+    uint32_t rows = 0;
+    uint64_t asked = 0;
     while (rc == MW_OK && iter->valid) {
-        rc = mw_table_writer_add(writer, iter, err);
+        uint64_t bytes = mw_table_writer_bytes(writer);
+        if (++rows % ASK_ROWS == 0 || bytes - asked > ASK_BYTES) {
+            asked = bytes;
+            rc = give_up_at_close(store, err);
+        }
+        if (rc == MW_OK) rc = mw_table_writer_add(writer, iter, err);
         if (rc == MW_OK) rc = iter->ops->next(iter, err);
     }
     mw_iter_close(iter);
@@ -277,47 +300,159 @@ mw_rc mw_flush_run(mw_store *store, uint64_t through, uint64_t deadline_ns, mw_e
     return rc;
 }
 
-/* ---- holding writers back -------------------------------------------------------------------- */
+/* ---- while flushes fall behind --------------------------------------------------------------- */
 
 static uint32_t frozen_count(const mw_store *store) { return store->version->generation_count - 1; }
 
 bool mw_flush_due(const mw_store *store) { return frozen_count(store) > 0; }
 
+/* Waits on `progress` for at most so long, or until the store stops. Requires `mutex`. */
+static mw_rc wait_a_while(mw_store *store, uint64_t deadline_ns, mw_err *err)
+{
+    uint64_t now = store->env->now_ns(store->env->ctx);
+    mw_rc rc = mw_store_stopped(store, err);
+    if (rc != MW_OK || now >= deadline_ns) return rc;
+    mw_store_wait(store, mw_min(deadline_ns, now + (uint64_t)RETRY_MS * 1000000));
+    return mw_store_stopped(store, err);
+}
+
 /* Waits for the background thread; what it could not do is the reason in the end. */
-static mw_rc wait_for_room(mw_store *store, mw_err *err)
+static mw_rc wait_for_flush(mw_store *store, mw_err *err)
 {
     const mw_env *env = store->env;
-    uint64_t began = env->now_ns(env->ctx);
     uint64_t deadline_ns = mw_store_deadline(store, ROOM_WAIT_MS);
     mw_rc rc = MW_OK;
     mw_store_lock(store);
+    uint64_t began = env->now_ns(env->ctx);
     while (rc == MW_OK && frozen_count(store) > FROZEN_MAX) {
-        uint64_t now = env->now_ns(env->ctx);
-        rc = mw_store_stopped(store, err);
-        if (rc != MW_OK) break;
-        if (now >= deadline_ns) {
-            rc = mw_fail(err, MW_FULL, "flushing does not keep up with writing%s%s",
-                         store->parked.rc != MW_OK ? ": " : "", store->parked.text);
-            break;
+        rc = wait_a_while(store, deadline_ns, err);
+        if (rc == MW_OK && env->now_ns(env->ctx) >= deadline_ns) {
+            rc = mw_fail(err, MW_FULL,
+                         "flushing does not keep up with writing: %" PRIu32
+                         " memtables wait, expected at most %d%s%s",
+                         frozen_count(store), FROZEN_MAX, store->parked.rc != MW_OK ? ": " : "",
+                         store->parked.text);
         }
-        mw_store_wait(store, mw_min(deadline_ns, now + (uint64_t)RETRY_MS * 1000000));
     }
     store->figures.stall_ns += env->now_ns(env->ctx) - began;
     mw_store_unlock(store);
     return rc;
 }
 
-mw_rc mw_flush_make_room(mw_store *store, mw_err *err)
+static mw_rc make_room_for_flush(mw_store *store, bool background, mw_err *err)
 {
     mw_store_lock(store);
     uint32_t frozen = frozen_count(store);
-    bool background = store->thread != NULL && store->options.background;
     mw_store_unlock(store);
     if (frozen == 0) return MW_OK;
-    if (background) return frozen > FROZEN_MAX ? wait_for_room(store, err) : MW_OK;
+    if (background) return frozen > FROZEN_MAX ? wait_for_flush(store, err) : MW_OK;
     mw_err cause = {0};
     mw_rc rc = mw_flush_run(store, UINT64_MAX, mw_store_deadline(store, ROOM_WAIT_MS), &cause);
     if (rc == MW_OK) return MW_OK;
     mw_store_park(store, &cause);
     return frozen > FROZEN_MAX ? mw_fail(err, rc, "%s", cause.text) : MW_OK;
+}
+
+/* ---- while merges fall behind ---------------------------------------------------------------- */
+
+static uint32_t pending_count(const mw_store *store)
+{
+    return store->version->files->levels.files[0].count;
+}
+
+static uint64_t refused_from(const mw_store *store)
+{
+    return (uint64_t)REFUSE_FROM * mw_max(store->options.merge_generations, 1);
+}
+
+/* How long a transaction waits: from nothing up to SLOW_MS, in proportion. Requires `mutex`. */
+static uint64_t slowed_ns(const mw_store *store)
+{
+    uint64_t from = (uint64_t)SLOW_FROM * mw_max(store->options.merge_generations, 1);
+    uint64_t pending = mw_min(pending_count(store), refused_from(store));
+    if (pending <= from) return 0;
+    return (uint64_t)SLOW_MS * 1000000 * (pending - from) / (refused_from(store) - from);
+}
+
+/* Is an undecided transaction in the way of merges? Then no waiting would help: who has it may be
+** who would wait. */
+static bool merges_are_blocked(mw_store *store)
+{
+    uint64_t undecided = mw_txn_undecided_generation(store);
+    mw_store_lock(store);
+    const mw_manifest *manifest = store->version->manifest;
+    uint32_t pending = pending_count(store);
+    bool blocked =
+        pending > 0 && manifest->files[manifest->file_count - pending].generation >= undecided;
+    mw_store_unlock(store);
+    return blocked;
+}
+
+static mw_rc merges_are_behind(const mw_store *store, mw_err *err)
+{
+    return mw_fail(err, MW_FULL,
+                   "merging does not keep up with writing: %" PRIu32
+                   " files wait, writers are refused from %" PRIu64 " on%s%s",
+                   pending_count(store), refused_from(store),
+                   store->parked.rc != MW_OK ? ": " : "", store->parked.text);
+}
+
+/* Slows the caller; where that has not helped it waits for room. */
+static mw_rc wait_for_merge(mw_store *store, mw_err *err)
+{
+    const mw_env *env = store->env;
+    mw_rc rc = MW_OK;
+    mw_store_lock(store);
+    uint64_t began = env->now_ns(env->ctx);
+    uint64_t slowed_until = began + slowed_ns(store);
+    uint64_t deadline_ns = mw_store_deadline(store, ROOM_WAIT_MS);
+    while (rc == MW_OK && slowed_ns(store) > 0) {
+        bool full = pending_count(store) >= refused_from(store);
+        uint64_t now = env->now_ns(env->ctx);
+        if (!full && now >= slowed_until) break;
+        if (full && now >= deadline_ns) rc = merges_are_behind(store, err);
+        if (rc == MW_OK) rc = wait_a_while(store, full ? deadline_ns : slowed_until, err);
+    }
+    store->figures.stall_ns += env->now_ns(env->ctx) - began;
+    mw_store_unlock(store);
+    return rc;
+}
+
+/* One job of those that are due, by whoever writes. */
+static mw_rc merge_inline(mw_store *store, mw_err *err)
+{
+    static const mw_compact_task task = {.what = MW_COMPACT_DUE};
+    mw_compact_result result = {0};
+    mw_err cause = {0};
+    mw_rc rc = mw_compact_job(store, &task, &result, &cause);
+    if (rc == MW_OK) {
+        if (result.jobs > 0) mw_store_unpark(store);
+        return MW_OK;
+    }
+    mw_store_park(store, &cause);
+    mw_store_lock(store);
+    bool full = pending_count(store) >= refused_from(store);
+    rc = mw_store_stopped(store, err);
+    if (rc == MW_OK && full) rc = merges_are_behind(store, err);
+    mw_store_unlock(store);
+    return rc;
+}
+
+static mw_rc make_room_for_merge(mw_store *store, bool background, mw_err *err)
+{
+    mw_store_lock(store);
+    bool due = !background && !store->merging && mw_compact_due(store);
+    bool slowed = background && slowed_ns(store) > 0;
+    mw_store_unlock(store);
+    if (due) return merge_inline(store, err);
+    return slowed && !merges_are_blocked(store) ? wait_for_merge(store, err) : MW_OK;
+}
+
+mw_rc mw_flush_make_room(mw_store *store, mw_err *err)
+{
+    mw_store_lock(store);
+    bool background = store->thread != NULL && store->options.background;
+    mw_store_unlock(store);
+    mw_rc rc = make_room_for_flush(store, background, err);
+    return rc == MW_OK ? make_room_for_merge(store, background, err) : rc;
 }

@@ -16,9 +16,10 @@ mw_rc mw_flush_freeze_if_full(mw_store *store, bool *frozen, mw_err *err) MW_MUS
 mw_rc mw_flush_run(mw_store *store, uint64_t through, uint64_t deadline_ns,
                    mw_err *err) MW_MUST_USE;
 
-/* Slows a writer down while too many memtables are frozen; without background work it flushes them
-** itself. MW_FULL: flushing has not kept up for a long time, with the reason. The wait has its own
-** bound: it is not a conflict with another writer, so nobody's busy timeout speaks about it. */
+/* Slows a writer down while too many memtables are frozen or too many generations wait for a merge;
+** without background work it flushes and merges what is due itself. MW_FULL: that has not kept up
+** for a long time, with the reason. The wait has its own bound: it is not a conflict with another
+** writer, so nobody's busy timeout speaks about it. */
 mw_rc mw_flush_make_room(mw_store *store, mw_err *err) MW_MUST_USE;
 
 /* Is there something for a background thread to flush? Requires `mutex`. */

@@ -29,7 +29,9 @@ struct mw_iter {
     bool valid;        /* stands on an id; false past either end and after a failure */
     bool tombstone;    /* the version at hand says "deleted"                         */
     mw_slice key;      /* borrowed until the iterator moves or closes                */
-    uint64_t sequence; /* of the version: exact in memtables, the file's highest in table files */
+    /* Of the version: exact in memtables, the file's highest in generations. 0 in base levels: files
+    ** there are made of parts of others, so their sequences say nothing about a single row. */
+    uint64_t sequence;
 };
 
 static inline void mw_iter_close(mw_iter *iter)

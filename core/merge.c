@@ -9,7 +9,8 @@
 **
 ** The root stays where it is while its id is at hand, so that its key and columns can be borrowed
 ** from it. Sources that stand on the same id are moved on before it is shown; each must be older by
-** its sequence than the one before, else the files are in a wrong order, and that is damage.
+** its sequence than the one before, where it has one, else the files are in a wrong order, and that
+** is damage.
 **
 ** Why not a tournament tree: with a handful of sources the heap's root path is as short, and a
 ** source that goes on winning (sorted data in few files) costs two comparisons a row. */
@@ -99,7 +100,8 @@ static mw_rc pass_over_older(merge *m, mw_err *err)
         if (compare_keys(m, &m->heap[child], &m->heap[0]) != 0) return MW_OK;
 
         uint64_t older = m->heap[child].source->sequence;
-        if (older >= newer) {
+        /* Between base levels the order of the sources alone decides (iter.h). */
+        if (older >= newer && older > 0) {
             return mw_fail(err, MW_CORRUPT,
                            "files are in a wrong order: expected a sequence below %llu for an older"
                            " version of a row, found %llu",

@@ -12,8 +12,9 @@ typedef enum mw_tombstones {
     MW_DROP_TOMBSTONES, /* ids whose newest version is a tombstone are left out        */
 } mw_tombstones;
 
-/* sources: count iterators, newest first; taken (closed with the merge), also on failure. Asserts
-** that when two sources hold one id, the sequences fall with the order of the sources. */
+/* sources: count iterators, newest first; taken (closed with the merge), also on failure. Proves
+** that when two sources hold one id, the sequences fall with the order of the sources (MW_CORRUPT);
+** sources without sequences (iter.h) come last, in an order that nothing but the caller tells. */
 mw_rc mw_merge_create(const mw_env *env, mw_iter **sources, uint32_t count,
                       mw_tombstones tombstones, mw_iter **iter, mw_err *err) MW_MUST_USE;
 

@@ -79,7 +79,8 @@ static mw_rc add_up(mw_store *store, const mw_version *version, totals *sum, mw_
             sum->generation_rows += rows;
         } else {
             sum->base_rows += rows;
-            sum->base_levels = mw_max(sum->base_levels, file->level);
+            bool first = i == 0 || file->level != manifest->files[i - 1].level;
+            sum->base_levels += first;
         }
     }
     return MW_OK;
@@ -171,7 +172,10 @@ static void report_work(const reporter *to, const picture *now)
     integer(to, "bytes_written", now->written_bytes);
     integer(to, "bytes_logical", figures->logical_bytes);
     ratio(to, "write_amplification", (double)now->written_bytes, (double)figures->logical_bytes);
-    ratio(to, "space_amplification", (double)now->totals.physical_rows, (double)now->visible.count);
+    /* Versions in files by the rows that live in them: what files take, by what they would take
+    ** after a compaction. */
+    ratio(to, "space_amplification", (double)now->totals.physical_rows,
+          now->totals.physical_rows ? (double)now->version->manifest->count : 0);
     integer(to, "cache_hits", now->cache_hits);
     integer(to, "cache_misses", now->cache_misses);
     integer(to, "cache_bytes", now->cache_bytes);

@@ -1,8 +1,9 @@
 /* snapshot.c: reading.
 **
 ** A cursor looks at, newest first: the transaction's own changes, the memtables, the table files.
-** One id is found by asking them in that order and stopping at the first answer; a range is a merge
-** of all of them with tombstones dropped. The merge is made when the first range is asked for, so a
+** One id is found by asking them in that order and stopping at the first answer, of a base level the
+** one file that its range belongs to; a range is a merge of all of them, each base level being one
+** source, with tombstones dropped. The merge is made when the first range is asked for, so a
 ** cursor that only finds ids never pays for it.
 **
 ** Whatever happens meanwhile (commits, flushes, merges, rollback to a savepoint) the version, the
@@ -97,13 +98,19 @@ int64_t mw_snapshot_count(const mw_snapshot *snapshot) { return snapshot->count;
 
 /* ---- cursors --------------------------------------------------------------------------------- */
 
+/* An iterator that the next find in the same file uses again. */
+typedef struct finder {
+    mw_iter *iter;  /* NULL: none yet                 */
+    uint32_t table; /* that it is of, in the version  */
+} finder;
+
 struct mw_cursor {
     mw_snapshot *snapshot;
     uint32_t column_count;
     mw_iter *merge;      /* of everything, NULL until a range is asked for            */
-    mw_iter **tables;    /* per table file of the version, made when find comes there */
+    finder *finders;     /* per generation and base level, made when find comes there */
     const mw_node *node; /* find: the id is in memory                                 */
-    mw_iter *at;         /* where the cursor stands otherwise: merge or one of tables */
+    mw_iter *at;         /* where the cursor stands otherwise: merge or one of finders */
 };
 
 mw_rc mw_cursor_open(mw_snapshot *snapshot, mw_cursor **out, mw_err *err)
@@ -117,18 +124,41 @@ mw_rc mw_cursor_open(mw_snapshot *snapshot, mw_cursor **out, mw_err *err)
     return MW_OK;
 }
 
+/* Generations, then base levels from 1. */
+static uint32_t finder_count(const mw_version *version)
+{
+    const mw_levels *levels = &version->files->levels;
+    return levels->files[0].count + levels->deepest;
+}
+
 void mw_cursor_close(mw_cursor *cursor)
 {
     if (!cursor) return;
     mw_snapshot *snapshot = cursor->snapshot;
     const mw_env *env = snapshot->store->env;
     mw_iter_close(cursor->merge);
-    for (uint32_t i = 0; cursor->tables && i < snapshot->version->table_count; i++) {
-        mw_iter_close(cursor->tables[i]);
+    for (uint32_t i = 0; cursor->finders && i < finder_count(snapshot->version); i++) {
+        mw_iter_close(cursor->finders[i].iter);
     }
-    mw_free(env, cursor->tables);
+    mw_free(env, cursor->finders);
     mw_free(env, cursor);
     mw_snapshot_release(snapshot);
+}
+
+static mw_rc open_tables(const mw_version *version, mw_iter **parts, uint32_t *count, mw_err *err)
+{
+    const mw_levels *levels = &version->files->levels;
+    mw_rc rc = MW_OK;
+    for (uint32_t i = 0; rc == MW_OK && i < levels->files[0].count; i++) {
+        rc = mw_table_iter(version->tables[i], &parts[*count], err);
+        if (rc == MW_OK) (*count)++;
+    }
+    for (uint32_t level = 1; rc == MW_OK && level <= levels->deepest; level++) {
+        if (levels->files[level].count == 0) continue;
+        rc = mw_version_level_iter(version, levels->files[level], &parts[*count], err);
+        if (rc == MW_OK) (*count)++;
+    }
+    return rc;
 }
 
 /* Opens an iterator over every part of the snapshot, newest first. *count: how many are open, also
@@ -150,11 +180,7 @@ static mw_rc open_parts(mw_cursor *cursor, mw_iter **parts, uint32_t *count, mw_
                               err);
         if (rc == MW_OK) (*count)++;
     }
-    for (uint32_t i = 0; rc == MW_OK && i < version->table_count; i++) {
-        rc = mw_table_iter(version->tables[i], &parts[*count], err);
-        if (rc == MW_OK) (*count)++;
-    }
-    return rc;
+    return rc == MW_OK ? open_tables(version, parts, count, err) : rc;
 }
 
 /* The overlay counts by its own sequences, which say nothing beside the store's; the merge wants
@@ -164,7 +190,7 @@ static mw_rc make_merge(mw_cursor *cursor, mw_err *err)
     if (cursor->merge) return MW_OK;
     const mw_env *env = cursor->snapshot->store->env;
     const mw_version *version = cursor->snapshot->version;
-    size_t room = 1 + (size_t)version->generation_count + version->table_count;
+    size_t room = 1 + (size_t)version->generation_count + finder_count(version);
     mw_iter **parts = mw_alloc_zero(env, room * sizeof(mw_iter *));
     if (!parts) return mw_fail(err, MW_NOMEM, "no memory for a cursor");
     uint32_t count = 0;
@@ -240,17 +266,26 @@ static const mw_node *find_in_memory(const mw_snapshot *snapshot, mw_slice key)
     return node;
 }
 
-/* Iterator over table i of the version, kept for the next find. */
-static mw_rc table_iter(mw_cursor *cursor, uint32_t i, mw_iter **iter, mw_err *err)
+/* Asks table i of the version, with the iterator that is kept for its part of it. */
+static mw_rc find_in(mw_cursor *cursor, uint32_t part, uint32_t i, mw_slice key, mw_err *err)
 {
     const mw_version *version = cursor->snapshot->version;
-    if (!cursor->tables) {
-        cursor->tables = mw_alloc_zero(version->env, version->table_count * sizeof(mw_iter *));
-        if (!cursor->tables) return mw_fail(err, MW_NOMEM, "no memory for a cursor");
+    bool found = false;
+    mw_rc rc = mw_table_may_hold(version->tables[i], key, &found, err);
+    if (rc != MW_OK || !found) return rc;
+    if (!cursor->finders) {
+        cursor->finders = mw_alloc_zero(version->env, finder_count(version) * sizeof(finder));
+        if (!cursor->finders) return mw_fail(err, MW_NOMEM, "no memory for a cursor");
     }
-    mw_rc rc = MW_OK;
-    if (!cursor->tables[i]) rc = mw_table_iter(version->tables[i], &cursor->tables[i], err);
-    *iter = cursor->tables[i];
+    finder *own = &cursor->finders[part];
+    if (own->iter && own->table != i) {
+        mw_iter_close(own->iter);
+        own->iter = NULL;
+    }
+    if (!own->iter) rc = mw_table_iter(version->tables[i], &own->iter, err);
+    own->table = i;
+    if (rc == MW_OK) rc = mw_table_iter_find(own->iter, key, &found, err);
+    if (rc == MW_OK && found) cursor->at = own->iter;
     return rc;
 }
 
@@ -263,20 +298,19 @@ mw_rc mw_cursor_find(mw_cursor *cursor, mw_slice key, mw_err *err)
         if (mw_node_tombstone(cursor->node)) cursor->node = NULL;
         return MW_OK;
     }
-    for (uint32_t i = 0; i < version->table_count; i++) {
-        bool found = false;
-        mw_rc rc = mw_table_may_hold(version->tables[i], key, &found, err);
-        if (rc != MW_OK) return rc;
-        if (!found) continue;
-        mw_iter *iter = NULL;
-        rc = table_iter(cursor, i, &iter, err);
-        if (rc == MW_OK) rc = mw_table_iter_find(iter, key, &found, err);
-        if (rc != MW_OK) return rc;
-        if (!found) continue;
-        if (!iter->tombstone) cursor->at = iter;
-        return MW_OK;
+    const mw_levels *levels = &version->files->levels;
+    uint32_t generations = levels->files[0].count;
+    mw_rc rc = MW_OK;
+    for (uint32_t i = 0; rc == MW_OK && !cursor->at && i < generations; i++) {
+        rc = find_in(cursor, i, i, key, err);
     }
-    return MW_OK;
+    for (uint32_t level = 1; rc == MW_OK && !cursor->at && level <= levels->deepest; level++) {
+        uint32_t i;
+        if (!mw_version_base_table(version, level, key, &i)) continue;
+        rc = find_in(cursor, generations + level - 1, i, key, err);
+    }
+    if (cursor->at && cursor->at->tombstone) cursor->at = NULL;
+    return rc;
 }
 
 bool mw_cursor_valid(const mw_cursor *cursor)

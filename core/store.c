@@ -42,6 +42,7 @@ mw_rc mw_store_create(const mw_env *env, const char *path, const mw_options *opt
     store->env = &store->own_env;
     store->dir = store->lock_file = -1;
     store->options = *options;
+    store->process = env->process_id(env->ctx);
     size_t bytes = strlen(path) + 1;
     store->path = mw_alloc(env, bytes);
     mw_rc rc = MW_OK;

@@ -42,6 +42,7 @@ typedef struct mw_store {
     char *path;
     int dir;
     int lock_file;
+    uint64_t process; /* that opened it: a child of a fork is another */
     mw_options options; /* [m] what mw_settings_change may change; the rest is fixed */
     mw_store_id id;
     mw_manifest *birth; /* the manifest of the opening: keeps schema memory alive */
@@ -83,6 +84,7 @@ typedef struct mw_store {
 
     mw_err stopped;           /* [m] rc != MW_OK: no more writing, and why               */
     bool closing;             /* [m] */
+    bool merging;             /* [m] somebody runs a merge */
     uint64_t transactions;    /* [m] begun or beginning, and not ended */
     mw_err parked;            /* [m] first failure of a background step, for last_error  */
     mw_thread *thread;        /* [m] background work, NULL: none                         */

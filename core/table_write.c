@@ -21,6 +21,7 @@
 
 enum {
     WRITE_BYTES = 1 << 18,       /* what is given to the file at once, at least */
+    SYNC_BYTES = 16 << 20,       /* synced in between, so that the last sync is short */
     SPARE_BYTES = 4 << 20,       /* a work buffer that has grown past this is freed */
     ROWS_AT_FIRST = 256,
 };
@@ -64,6 +65,7 @@ struct mw_table_writer {
     mw_buf hashes;
     mw_buf out;        /* not given to the file yet */
     uint64_t offset;   /* of the next byte, what is in out counted */
+    uint64_t unsynced; /* bytes given to the file since */
 };
 
 void mw_table_name(uint64_t epoch, uint64_t number, char name[MW_TABLE_NAME_BYTES])
@@ -184,8 +186,15 @@ mw_rc mw_table_writer_create(const mw_env *env, int dir, const mw_table_options 
 
 static mw_rc write_at_end(mw_table_writer *writer, mw_slice bytes, mw_err *err)
 {
-    return mw_env_write(writer->env, writer->file, writer->name, bytes.data, bytes.size,
-                        writer->offset - bytes.size, err);
+    const mw_env *env = writer->env;
+    mw_rc rc = mw_env_write(env, writer->file, writer->name, bytes.data, bytes.size,
+                            writer->offset - bytes.size, err);
+    if (rc != MW_OK) return rc;
+    writer->unsynced += bytes.size;
+    if (writer->unsynced < SYNC_BYTES) return MW_OK;
+    writer->unsynced = 0;
+    int sys = env->file_sync(env->ctx, writer->file);
+    return sys ? mw_fail_sys(err, sys, "sync", writer->name) : MW_OK;
 }
 
 static mw_rc flush_out(mw_table_writer *writer, mw_err *err)
@@ -528,10 +537,15 @@ mw_rc mw_table_writer_add(mw_table_writer *writer, mw_iter *iter, mw_err *err)
     if (!key_is_next(writer, iter->key)) {
         return mw_fail(err, MW_MISUSE, "keys of %s must ascend", writer->name);
     }
-    assert(iter->sequence >= writer->options.sequence_min);
-    assert(iter->sequence <= writer->options.sequence_max);
+    assert(iter->sequence == 0 || (iter->sequence >= writer->options.sequence_min &&
+                                   iter->sequence <= writer->options.sequence_max));
     writer->broken = gather_row(writer, iter, err);
     return writer->broken;
+}
+
+uint64_t mw_table_writer_bytes(const mw_table_writer *writer)
+{
+    return writer->offset;
 }
 
 /* ---- finishing ----------------------------------------------------------------------------- */

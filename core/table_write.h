@@ -50,6 +50,9 @@ mw_rc mw_table_writer_create(const mw_env *env, int dir, const mw_table_options 
 /* Adds the version that iter stands on. Requires keys strictly ascending (checked: misuse). */
 mw_rc mw_table_writer_add(mw_table_writer *writer, mw_iter *iter, mw_err *err) MW_MUST_USE;
 
+/* How large the file is by now: grows with each group that is full. */
+uint64_t mw_table_writer_bytes(const mw_table_writer *writer);
+
 /* Writes what is left, syncs the file and its directory, fills props, frees the writer. range (may
 ** be NULL): slices of one block of memory, the caller's, freed with mw_key_range_free. On failure
 ** the file is removed and the writer freed as well. */

@@ -1,10 +1,12 @@
 /* version.c: versions of a store, and the generations in them.
 **
-**     newest                                                      oldest
-**     [active] [frozen g] [frozen g-1]   [table g-2] [table g-3]   [base]
+**     newest                                                                  oldest
+**     [active] [frozen g] [frozen g-1]   [table g-2] [table g-3]   [level 1] [level 2]
 **
-** An id's newest version is in the leftmost part that has one: sequences fall from left to right,
-** because a generation is an interval of positions and a merge folds the oldest ones. */
+** An id's newest version is in the leftmost part that has one. Among memtables and generations
+** sequences fall from left to right, because a generation is an interval of positions and a merge
+** folds the oldest ones. A base level is newer than the next one, id by id: what goes down takes
+** along whatever it overlaps there. */
 #include "version.h"
 
 #include <stdlib.h>
@@ -186,6 +188,7 @@ mw_rc mw_files_open(const mw_files_source *source, mw_manifest *manifest, mw_fil
     files->env = source->env;
     atomic_init(&files->refs, 1);
     files->manifest = mw_manifest_ref(manifest);
+    mw_levels_of(manifest, &files->levels);
     files->tables = mw_alloc_zero(source->env, manifest->file_count * sizeof(mw_table *));
     mw_rc rc = files->tables ? MW_OK : mw_fail(err, MW_NOMEM, "no memory for a version");
     if (rc == MW_OK) rc = fill_files(source, manifest, files, err);
@@ -254,6 +257,42 @@ void mw_version_unref(mw_version *version)
     mw_free(version->env, version);
 }
 
+mw_table *mw_version_base_table(const mw_version *version, uint32_t level, mw_slice key,
+                                uint32_t *index)
+{
+    const mw_manifest *manifest = version->manifest;
+    mw_file_run run = version->files->levels.files[level];
+    uint32_t file = mw_levels_seek(manifest, run, key);
+    if (file == run.first + run.count || !mw_levels_in_range(manifest, file, key)) return NULL;
+    *index = mw_level_table(manifest, file);
+    return version->tables[*index];
+}
+
+mw_rc mw_version_level_iter(const mw_version *version, mw_file_run run, mw_iter **iter,
+                            mw_err *err)
+{
+    mw_level_source source = {version->env, version->manifest, version->tables, run};
+    return mw_level_iter(&source, iter, err);
+}
+
+/* Asks the table files, newest first; *found: one has the id. */
+static mw_rc find_in_tables(const mw_version *version, mw_slice key, bool *found, bool *tombstone,
+                            mw_err *err)
+{
+    const mw_levels *levels = &version->files->levels;
+    mw_rc rc = MW_OK;
+    *found = false;
+    for (uint32_t i = 0; rc == MW_OK && !*found && i < levels->files[0].count; i++) {
+        rc = mw_table_find(version->tables[i], key, found, tombstone, err);
+    }
+    for (uint32_t level = 1; rc == MW_OK && !*found && level <= levels->deepest; level++) {
+        uint32_t index;
+        mw_table *table = mw_version_base_table(version, level, key, &index);
+        if (table) rc = mw_table_find(table, key, found, tombstone, err);
+    }
+    return rc;
+}
+
 mw_rc mw_version_lives(const mw_version *version, mw_slice key, uint64_t limit, bool *lives,
                        mw_err *err)
 {
@@ -265,15 +304,9 @@ mw_rc mw_version_lives(const mw_version *version, mw_slice key, uint64_t limit, 
             return MW_OK;
         }
     }
-    for (uint32_t i = 0; i < version->table_count; i++) {
-        bool found;
-        bool tombstone;
-        mw_rc rc = mw_table_find(version->tables[i], key, &found, &tombstone, err);
-        if (rc != MW_OK) return rc;
-        if (found) {
-            *lives = !tombstone;
-            return MW_OK;
-        }
-    }
-    return MW_OK;
+    bool found;
+    bool tombstone = false;
+    mw_rc rc = find_in_tables(version, key, &found, &tombstone, err);
+    *lives = rc == MW_OK && found && !tombstone;
+    return rc;
 }

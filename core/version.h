@@ -8,6 +8,7 @@
 #define MW_VERSION_H
 
 #include "log.h"
+#include "level_iter.h"
 #include "manifest.h"
 #include "memtable.h"
 #include "table_read.h"
@@ -43,6 +44,7 @@ typedef struct mw_files {
     mw_manifest *manifest;
     mw_table **tables; /* newest first: generations, then the base; the manifest's list, reversed */
     uint32_t table_count;
+    mw_levels levels; /* of the manifest */
 } mw_files;
 
 /* Writers are held back long before; a freeze is refused at this number. */
@@ -95,6 +97,13 @@ void mw_version_unref(mw_version *version); /* takes NULL */
 /* Does key live among the versions with sequence <= limit? */
 mw_rc mw_version_lives(const mw_version *version, mw_slice key, uint64_t limit, bool *lives,
                        mw_err *err) MW_MUST_USE;
+
+/* The table of a version that may hold an id of a base level, NULL: none. *index: its place. */
+mw_table *mw_version_base_table(const mw_version *version, uint32_t level, mw_slice key,
+                                uint32_t *index);
+/* Everything of a base level between those files of the manifest, as one source. */
+mw_rc mw_version_level_iter(const mw_version *version, mw_file_run run, mw_iter **iter,
+                            mw_err *err) MW_MUST_USE;
 
 /* The identity that table files of this manifest are opened with. */
 mw_table_options mw_version_table_options(const mw_manifest *manifest, uint64_t epoch,

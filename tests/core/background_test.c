@@ -297,6 +297,24 @@ static void without_a_thread_normal_commits_sync_themselves(void **state)
     engine_end(world);
 }
 
+/* A child of a fork has the store in its memory and no thread: it starts none, and waits for
+** none. */
+static void a_forked_child_has_no_thread(void **state)
+{
+    (void)state;
+    mw_options options = thread_options();
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    sim_set_process_id(world, 4711);
+    mw_background_wake(engine_store(db));
+    assert_null(engine_store(db)->thread);
+    int64_t rows = put_until_frozen(db, 0); /* as without a thread: writers flush */
+    assert_null(engine_store(db)->thread);
+    assert_int_equal(engine_count(db), rows);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 /* C69: closed while a merge of many slices is at work: within a second it is given up, nothing is
@@ -347,6 +365,7 @@ int main(void)
         cmocka_unit_test(close_reports_what_the_thread_could_not_do),
         cmocka_unit_test(without_a_thread_writers_flush),
         cmocka_unit_test(without_a_thread_normal_commits_sync_themselves),
+        cmocka_unit_test(a_forked_child_has_no_thread),
         cmocka_unit_test(closing_gives_a_merge_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,55 +12,9 @@
 
 #include <cmocka.h>
 
-/* ---- picking --------------------------------------------------------------------------------- */
+static const mw_compact_task all_generations = {.what = MW_COMPACT_GENERATIONS};
 
-/* files: one letter a file, 'b' a base, '1'..'9' a generation of that number. */
-typedef struct pick_case {
-    const char *files;
-    uint32_t max_generations;
-    uint64_t below;
-    uint32_t file_count;
-    uint32_t generations;
-} pick_case;
-
-static const pick_case pick_cases[] = {
-    {"", 0, UINT64_MAX, 0, 0},     /* nothing is there                          */
-    {"b", 0, UINT64_MAX, 0, 0},    /* a base alone stays as it is               */
-    {"1", 0, UINT64_MAX, 1, 1},    /* the first merge has no base               */
-    {"123", 0, UINT64_MAX, 3, 3},  /* all of them                               */
-    {"b456", 0, UINT64_MAX, 4, 3}, /* the base is always among the inputs       */
-    {"b456", 1, UINT64_MAX, 2, 1}, /* the oldest generations first              */
-    {"b456", 2, UINT64_MAX, 3, 2},
-    {"b456", 3, UINT64_MAX, 4, 3},
-    {"b456", 9, UINT64_MAX, 4, 3}, /* not more than there are                   */
-    {"b456", 0, 6, 3, 2},          /* none at or above `below`                  */
-    {"b456", 0, 5, 2, 1},
-    {"b456", 0, 4, 0, 0},          /* none below it: nothing to do              */
-    {"b456", 1, 6, 2, 1},          /* both limits hold                          */
-    {"bb45", 0, UINT64_MAX, 4, 2}, /* several base files                        */
-    {"456", 2, 5, 1, 1},
-    {"b79", 0, 8, 2, 1}, /* generations without rows left no file     */
-};
-
-static void picks_are_the_base_and_the_oldest_generations(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof pick_cases / sizeof *pick_cases; i++) {
-        const pick_case *given = &pick_cases[i];
-        mw_manifest_file files[8] = {{0}};
-        mw_manifest manifest = {.files = files, .file_count = (uint32_t)strlen(given->files)};
-        for (uint32_t j = 0; j < manifest.file_count; j++) {
-            bool base = given->files[j] == 'b';
-            files[j].level = base;
-            files[j].generation = base ? 3 : (uint64_t)(given->files[j] - '0');
-        }
-        mw_pick pick = mw_compact_pick(&manifest, given->max_generations, given->below);
-        if (pick.file_count != given->file_count || pick.generations != given->generations) {
-            fail_msg("case %zu: picked %u files with %u generations", i, pick.file_count,
-                     pick.generations);
-        }
-    }
-}
+/* ---- what is due ----------------------------------------------------------------------------- */
 
 static void a_merge_is_due_when_enough_generations_wait(void **state)
 {
@@ -70,12 +24,12 @@ static void a_merge_is_due_when_enough_generations_wait(void **state)
     sim *world = engine_world();
     mw_db *db = engine_open(world, &options);
     for (int64_t id = 0; id < 5; id++) {
-        assert_int_equal(mw_compact_due(engine_store(db)), id >= 3);
-        engine_put(db, id, "x");
+        assert_int_equal(mw_compact_due(engine_store(db)), id == 3);
+        engine_put(db, id, "x"); /* without a thread, the writer merges what is due */
         engine_flush(db);
     }
-    engine_merge(db, 0);
-    assert_false(mw_compact_due(engine_store(db)));
+    assert_int_equal(engine_figure(db, "merges"), 1);
+    assert_int_equal(engine_figure(db, "generations"), 2);
     engine_close(db);
     engine_end(world);
 }
@@ -329,16 +283,16 @@ static void a_flush_that_lands_during_a_merge_survives(void **state)
     engine_flush(db);
     mw_compact *merge = NULL;
     bool done = false;
-    uint32_t folded = 0;
-    assert_int_equal(mw_compact_start(store, 0, &merge, NULL), MW_OK);
+    mw_compact_result result = {0};
+    assert_int_equal(mw_compact_start(store, &all_generations, &merge, NULL), MW_OK);
     assert_int_equal(mw_compact_step(merge, &done, NULL), MW_OK);
     assert_true(done);
     engine_put(db, 2, "new");
     engine_delete(db, 3);
     engine_put(db, 4, "four");
     engine_flush(db);
-    assert_int_equal(mw_compact_finish(merge, &folded, NULL), MW_OK);
-    assert_int_equal(folded, 1);
+    assert_int_equal(mw_compact_finish(merge, &result, NULL), MW_OK);
+    assert_int_equal(result.folded, 1);
     const mw_manifest *manifest = store->version->manifest;
     assert_int_equal(manifest->file_count, 2);
     assert_int_equal(manifest->files[0].level, 1);
@@ -361,16 +315,18 @@ static void nothing_is_merged_twice(void **state)
     mw_store *store = engine_store(db);
     engine_fill(db, 1, 3, "x");
     engine_flush(db);
+    engine_fill(db, 2, 2, "x");
+    engine_flush(db);
     mw_compact *merges[2] = {NULL, NULL};
     bool done;
-    uint32_t folded = 0;
+    mw_compact_result result = {0};
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(mw_compact_start(store, 0, &merges[i], NULL), MW_OK);
+        assert_int_equal(mw_compact_start(store, &all_generations, &merges[i], NULL), MW_OK);
         assert_int_equal(mw_compact_step(merges[i], &done, NULL), MW_OK);
     }
-    assert_int_equal(mw_compact_finish(merges[0], &folded, NULL), MW_OK);
+    assert_int_equal(mw_compact_finish(merges[0], &result, NULL), MW_OK);
     mw_err err = {0};
-    assert_int_equal(mw_compact_finish(merges[1], &folded, &err), MW_MISUSE);
+    assert_int_equal(mw_compact_finish(merges[1], &result, &err), MW_MISUSE);
     assert_non_null(strstr(err.text, "not listed any more"));
     assert_int_equal(engine_file_count(world, "table-"), 1);
     assert_int_equal(engine_figure(db, "physical_rows"), 3);
@@ -449,21 +405,23 @@ static void an_interrupted_merge_changes_nothing(void **state)
     mw_db *db = engine_open(world, NULL);
     engine_fill(db, 1, 20000, "x");
     engine_flush(db);
+    engine_put(db, 5, "five");
+    engine_flush(db);
     for (int slices = 0; slices < 3; slices++) {
         int left = slices;
         uint32_t folded = 9;
         mw_err err = {0};
         assert_int_equal(mw_db_merge(db, 0, after_some, &left, &folded, &err), MW_INTERRUPTED);
-        assert_string_equal(err.text, "the merge was interrupted: nothing has changed");
+        assert_string_equal(err.text, "the merge was interrupted: what was not finished has not changed");
         assert_int_equal(folded, 0);
-        assert_int_equal(engine_file_count(world, "table-"), 1);
-        assert_int_equal(engine_figure(db, "generations"), 1);
+        assert_int_equal(engine_file_count(world, "table-"), 2);
+        assert_int_equal(engine_figure(db, "generations"), 2);
     }
     assert_int_equal(engine_count(db), 20000);
     int left = 100;
     uint32_t folded = 0;
     assert_int_equal(mw_db_merge(db, 0, after_some, &left, &folded, NULL), MW_OK);
-    assert_int_equal(folded, 1);
+    assert_int_equal(folded, 2);
     assert_int_equal(engine_count(db), 20000);
     engine_close(db);
     engine_end(world);
@@ -583,7 +541,6 @@ static void inputs_left_by_a_kill_are_removed_at_the_next_open(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(picks_are_the_base_and_the_oldest_generations),
         cmocka_unit_test(a_merge_is_due_when_enough_generations_wait),
         cmocka_unit_test(a_merge_leaves_one_version_of_each_live_id),
         cmocka_unit_test(a_merge_of_nothing_alive_leaves_no_file),

@@ -542,6 +542,127 @@ static void writers_wait_for_the_thread_but_not_for_ever(void **state)
     engine_end(world);
 }
 
+/* A store whose merges cannot work: a page of its first generation is damaged. Flushes read none. */
+static mw_db *open_unmergeable(sim *world, bool background)
+{
+    mw_options options = engine_options();
+    options.merge_generations = 2; /* slowed from 4 on, refused from 8 on */
+    mw_db *db = engine_open(world, NULL);
+    char path[ENGINE_PATH_BYTES];
+    engine_put(db, 0, "x");
+    engine_flush(db);
+    engine_close(db);
+    assert_true(engine_file(world, "table-", 0, path));
+    sim_file_flip(world, path, 8 * 80);
+    options.background = background;
+    return engine_open(world, &options);
+}
+
+/* Puts and flushes until so many generations wait. */
+static void pile_up(mw_db *db, int64_t generations)
+{
+    for (int64_t id = 1; engine_figure(db, "generations") < generations; id++) {
+        engine_put(db, id, "x");
+        engine_flush(db);
+    }
+}
+
+static double stall_of(mw_db *db) { return (double)engine_store(db)->figures.stall_ns / 1e9; }
+
+/* I14: merges fall behind: writers are slowed, the more the more waits; then refused with the
+** reason, but not for ever. What was acknowledged is there. */
+static void writers_are_slowed_and_then_refused_while_merges_fail(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = open_unmergeable(world, true);
+    pile_up(db, 4);
+    assert_true(stall_of(db) == 0);
+    pile_up(db, 6);
+    double some = stall_of(db);
+    assert_true(some > 0.02);
+    pile_up(db, 8);
+    assert_true(stall_of(db) > 2 * some);
+    engine_call put = put_call(db, 100, "x");
+    engine_start(&put);
+    assert_false(engine_ends(&put, SOON_MS));
+    while (!engine_ends(&put, SOON_MS)) sim_clock_advance(world, 120 * UINT64_C(1000000000));
+    assert_int_equal(engine_wait(&put), MW_FULL);
+    assert_non_null(strstr(put.err.text, "merging does not keep up with writing: 8 files wait"));
+    assert_non_null(strstr(put.err.text, "table-"));
+    assert_int_equal(mw_db_close(db, NULL), MW_CORRUPT); /* tells what the thread could not do */
+    engine_end(world);
+}
+
+/* C68, L04: while writers are held back, a flush, the figures and a close come to their end, and so
+** do the writers. */
+static void nobody_waits_for_a_writer_that_is_held_back(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = open_unmergeable(world, true);
+    pile_up(db, 7);
+    engine_put(db, 50, "x");
+    engine_flush(db);
+    engine_call puts[3];
+    for (int i = 0; i < 3; i++) {
+        puts[i] = put_call(db, 100 + i, "x");
+        engine_start(&puts[i]);
+    }
+    for (int i = 0; i < 3; i++) assert_false(engine_ends(&puts[i], SOON_MS));
+    engine_flush(db);
+    assert_int_equal(engine_figure(db, "generations"), 8);
+    assert_non_null(engine_words(db, "last_error"));
+    engine_call closing = {.run = engine_run_close, .db = db};
+    engine_start(&closing);
+    assert_true(engine_ends(&closing, 5000));
+    assert_int_equal(engine_wait(&closing), MW_CORRUPT);
+    for (int i = 0; i < 3; i++) assert_int_equal(engine_wait(&puts[i]), MW_CLOSED);
+    engine_end(world);
+}
+
+/* Without a thread the writer that meets the limit is the one that tries, and hears why not. */
+static void without_a_thread_writers_are_refused_with_the_merges_failure(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = open_unmergeable(world, false);
+    pile_up(db, 8);
+    mw_err err = {0};
+    assert_int_equal(engine_try(db, 100, "x", MW_TXN_LIGHT, &err), MW_FULL);
+    assert_non_null(strstr(err.text, "merging does not keep up with writing: 8 files wait"));
+    assert_non_null(strstr(err.text, "table-"));
+    assert_int_equal(mw_db_close(db, NULL), MW_CORRUPT);
+    engine_end(world);
+}
+
+/* An undecided transaction is in the way of merges. Who has it may be who writes on: nobody is held
+** back for it. */
+static void nobody_is_held_back_for_an_undecided_transaction(void **state)
+{
+    (void)state;
+    mw_options options = engine_options();
+    options.merge_generations = 1;
+    for (int background = 0; background < 2; background++) {
+        options.background = background;
+        sim *world = engine_world();
+        mw_db *db = engine_open(world, &options);
+        mw_txn *txn = engine_begin(db);
+        engine_txn_put(txn, 0, "a");
+        assert_int_equal(mw_txn_prepare(txn, MW_TXN_LIGHT, NULL), MW_OK);
+        engine_flush(db);
+        pile_up(db, 12);
+        assert_true(stall_of(db) == 0);
+        assert_int_equal(mw_txn_commit(txn, NULL), MW_OK);
+        engine_put(db, 100, "x");
+        engine_flush(db);
+        if (background) engine_wait_figure(db, "merges", 1);
+        if (!background) assert_in_range(engine_figure(db, "merges"), 1, 2);
+        engine_close(db);
+        engine_end(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -562,6 +683,10 @@ int main(void)
         cmocka_unit_test(a_flush_ends_under_a_stream_of_inserts),
         cmocka_unit_test(writers_are_refused_with_the_reason),
         cmocka_unit_test(writers_wait_for_the_thread_but_not_for_ever),
+        cmocka_unit_test(writers_are_slowed_and_then_refused_while_merges_fail),
+        cmocka_unit_test(nobody_waits_for_a_writer_that_is_held_back),
+        cmocka_unit_test(without_a_thread_writers_are_refused_with_the_merges_failure),
+        cmocka_unit_test(nobody_is_held_back_for_an_undecided_transaction),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -315,6 +315,20 @@ static void no_crash_of_a_merge_brings_a_deleted_row_back(void **state)
     crash_all("merge of deletes");
 }
 
+/* I5 I6 I7 I11 C21: several levels of little files, tombstones above older versions. */
+static void a_crash_of_a_leveled_merge_leaves_the_inputs_or_the_outputs(void **state)
+{
+    (void)state;
+    crash_all("levels");
+}
+
+/* I5 I11 */
+static void no_crash_of_a_move_loses_or_doubles_a_file(void **state)
+{
+    (void)state;
+    crash_all("moves");
+}
+
 /* I2 I8 I10 */
 static void no_crash_of_a_takeover_lets_two_epochs_write(void **state)
 {
@@ -562,6 +576,8 @@ int main(void)
         cmocka_unit_test(a_crash_of_a_flush_leaves_the_log_or_the_file),
         cmocka_unit_test(a_crash_of_a_merge_leaves_the_inputs_or_the_output),
         cmocka_unit_test(no_crash_of_a_merge_brings_a_deleted_row_back),
+        cmocka_unit_test(a_crash_of_a_leveled_merge_leaves_the_inputs_or_the_outputs),
+        cmocka_unit_test(no_crash_of_a_move_loses_or_doubles_a_file),
         cmocka_unit_test(no_crash_of_a_takeover_lets_two_epochs_write),
         cmocka_unit_test(no_crash_brings_a_cancelled_commit_back),
         cmocka_unit_test(a_crash_leaves_a_commit_and_its_compensation_in_order),

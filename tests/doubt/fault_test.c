@@ -274,6 +274,19 @@ static void a_failed_merge_brings_no_deleted_row_back(void **state)
     fail_all("merge of deletes");
 }
 
+/* I5 I6 I11 C65: merges over several levels and files. */
+static void a_failed_leveled_merge_leaves_its_inputs(void **state)
+{
+    (void)state;
+    fail_all("levels");
+}
+
+static void a_failed_move_leaves_the_file_where_it_was(void **state)
+{
+    (void)state;
+    fail_all("moves");
+}
+
 /* I8 I10 */
 static void a_failed_takeover_leaves_one_writer(void **state)
 {
@@ -551,6 +564,8 @@ int main(void)
         cmocka_unit_test(a_failed_flush_leaves_the_log),
         cmocka_unit_test(a_failed_merge_leaves_its_inputs),
         cmocka_unit_test(a_failed_merge_brings_no_deleted_row_back),
+        cmocka_unit_test(a_failed_leveled_merge_leaves_its_inputs),
+        cmocka_unit_test(a_failed_move_leaves_the_file_where_it_was),
         cmocka_unit_test(a_failed_takeover_leaves_one_writer),
         cmocka_unit_test(a_failed_abort_is_unknown_and_stops_the_writer),
         cmocka_unit_test(a_failed_compensation_is_unknown_and_stops_the_writer),

@@ -30,6 +30,7 @@ mw_options engine_options(void)
     options.background = false;
     options.compression = 0;
     options.cache_bytes = 1 << 20;
+    options.merge_generations = 1000; /* no merge that nobody asked for */
     return options;
 }
 

@@ -2,7 +2,10 @@
 **
 ** What is to be done is a script, words with blanks between:
 **
-**     create  open  close  flush  merge
+**     create  open  close  flush  merge  compact
+**     little         engines that are opened from here on make base files of a few rows
+**     shift          each base level becomes the next one, and what is flushed (it must not
+**                    overlap) the first: what a large store gets to by itself
 **     light+1-2      one light transaction: puts key 1, deletes key 2
 **     full+1-2       the same, a full one
 **     abort+1        full, prepared, then rolled back: cancelled by an abort record
@@ -47,6 +50,7 @@ typedef struct harness_commit {
 typedef struct harness_past {
     bool created;    /* the creation was acknowledged                                */
     uint16_t tag;    /* of the newest row                                            */
+    bool little;     /* base files are tiny                                              */
     uint16_t synced; /* so many commits outlive a power cut, whatever the durability */
     uint16_t commit_count;
     uint16_t change_count;
@@ -76,6 +80,7 @@ typedef struct harness {
     bool stopped[HARNESS_ENGINES]; /* it said that its writer has stopped          */
     bool probed[HARNESS_ENGINES];  /* ... and was asked for one more write since   */
     int owner;                     /* the engine that was the last to own the store */
+    int64_t files; /* table files that were listed after a compaction */
     bool halted;  /* what a peer left unknown could not be read: no word goes on from there */
     bool lenient; /* faults are armed: a call may fail, and a lost engine is opened again */
     harness_past past;
@@ -107,8 +112,8 @@ bool harness_kill(harness *h);
 typedef enum harness_depth {
     HARNESS_QUICK, /* opens without help, checks, proves every byte, writes once more, closes */
     HARNESS_WHOLE, /* the same with three more transactions, then opens and checks again      */
-    HARNESS_DEEP,  /* then flushes and merges everything: as many physical rows as live ones, and no
-                   ** leftovers of the crash                                                     */
+    HARNESS_DEEP,  /* then flushes and compacts everything: as many physical rows as live ones, and
+                   ** no leftovers of the crash                                                  */
 } harness_depth;
 
 /* After a crash, no faults armed. */

@@ -1,5 +1,6 @@
 /* harness_words.c: the words of a script. */
 #include "harness_inside.h"
+#include "store.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -26,6 +27,14 @@ const harness_workload harness_workloads[] = {
      "create open full+1+2+3 flush light-1-2 flush merge light+1-3 flush light-1 flush merge "
      "full+2",
      400, 1 << 20, false, false},
+    {"levels",
+     "create little open full+1+2+3+4+5+6+7+8 flush merge light-2 full+9+3 flush shift light+2-4 "
+     "flush merge light-1+8 flush compact light+5",
+     250, 1 << 20, false, false},
+    {"moves",
+     "create little open full+1+2+3 flush full+4+5+6 flush light+7+8+9 flush merge light-5 flush "
+     "merge light+3 compact light+10",
+     250, 1 << 20, false, false},
     {"takeover",
      "create open light+1 full+2 b:open !light+9 b:light+3-1 b:flush b:full+4 b:merge b:light+5",
      700, 1 << 20, true, false},
@@ -375,6 +384,55 @@ static bool run_merge(harness *h, const word *w)
     return harness_allowed(h, "merge", rc, &err);
 }
 
+static bool run_compact(harness *h, const word *w)
+{
+    mw_err err = {0};
+    uint64_t removed;
+    mw_rc rc = mw_db_compact(h->db[w->engine], NULL, NULL, &removed, &err);
+    harness_note_stop(h, w->engine, rc);
+    return harness_allowed(h, "compact", rc, &err);
+}
+
+static bool run_little(harness *h, const word *w)
+{
+    (void)w;
+    h->past.little = true;
+    return true;
+}
+
+/* The successor of a manifest in which every file lies one level deeper. */
+static mw_rc shifted(const mw_manifest *now, mw_manifest **next, mw_err *err)
+{
+    mw_rc rc = mw_manifest_copy(now, next, err);
+    for (uint32_t i = 0; rc == MW_OK && i < now->file_count; i++) {
+        mw_manifest_file file = now->files[i];
+        file.level++;
+        if (!mw_manifest_remove_file(*next, file.epoch, file.number)) {
+            harness_give_up("a file is not listed", "shift");
+        }
+        rc = mw_manifest_add_file(*next, &file, err);
+    }
+    if (rc == MW_OK) (*next)->boundary = (*next)->number;
+    return rc;
+}
+
+static bool run_shift(harness *h, const word *w)
+{
+    mw_err err = {0};
+    mw_manifest *next = NULL;
+    mw_store *store = (mw_store *)h->db[w->engine];
+    mw_version *version = mw_store_version(store);
+    bool apart = version->files->levels.files[0].count <= 1; /* faults may have kept more */
+    mw_rc rc = apart ? shifted(version->manifest, &next, &err) : MW_OK;
+    store->env->mutex_lock(store->env->ctx, store->manifest_mutex);
+    if (rc == MW_OK && apart) rc = mw_store_publish(store, next, &err);
+    store->env->mutex_unlock(store->env->ctx, store->manifest_mutex);
+    mw_manifest_unref(next);
+    mw_version_unref(version);
+    harness_note_stop(h, w->engine, rc);
+    return harness_allowed(h, "shift", rc, &err);
+}
+
 typedef struct action {
     const char *name;
     bool needs_engine;
@@ -386,6 +444,7 @@ static const action actions[] = {
     {"light", true, run_commit},   {"full", true, run_commit}, {"abort", true, run_abort},
     {"undo", true, run_undo},      {"retry", true, run_retry}, {"group", true, run_group},
     {"flush", true, run_flush},    {"merge", true, run_merge},
+    {"compact", true, run_compact}, {"little", false, run_little}, {"shift", true, run_shift},
 };
 
 static const action *action_named(const char *name)
