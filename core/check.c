@@ -50,31 +50,43 @@ static mw_rc check_manifest(checker *self, const mw_version *version, mw_err *er
     return note(self, rc, &cause, err);
 }
 
-/* An open table file is read by its descriptor: whether the next process will find it is another
-** question. Requires manifest_mutex. */
-static mw_rc check_names(checker *self, const mw_version *version, mw_err *err)
-{
-    const mw_store *store = self->store;
-    for (uint32_t i = 0; i < version->table_count; i++) {
-        const char *name = mw_table_file_name(version->tables[i]);
-        mw_err cause = {0};
-        bool there = false;
-        int sys = store->env->exists(store->env->ctx, store->dir, name, &there);
-        if (sys) return mw_fail_sys(err, sys, "looking for", name);
-        if (!there) mw_fail_disk(&cause, name, 0, "the file is missing");
-        if (!there) fault(self, cause.text);
-    }
-    return MW_OK;
-}
+typedef mw_rc (*check_table)(checker *self, mw_table *table, mw_err *err);
 
-static mw_rc check_tables(checker *self, const mw_version *version, mw_err *err)
+/* Each table file that is listed, or adopted by what the log holds. */
+static mw_rc each_table(checker *self, const mw_version *version, check_table check, mw_err *err)
 {
     mw_rc rc = MW_OK;
     for (uint32_t i = 0; rc == MW_OK && i < version->table_count; i++) {
-        mw_err cause = {0};
-        rc = note(self, mw_table_verify(version->tables[i], &cause), &cause, err);
+        rc = check(self, version->tables[i], err);
+    }
+    for (uint32_t i = 0; i < version->generation_count; i++) {
+        const mw_runs *runs = mw_generation_runs(version->generations[i], UINT64_MAX);
+        for (uint32_t j = 0; rc == MW_OK && j < mw_runs_count(runs); j++) {
+            rc = check(self, runs->runs[j]->table, err);
+        }
     }
     return rc;
+}
+
+/* An open table file is read by its descriptor: whether the next process will find it is another
+** question. Requires manifest_mutex. */
+static mw_rc check_name(checker *self, mw_table *table, mw_err *err)
+{
+    const mw_store *store = self->store;
+    const char *name = mw_table_file_name(table);
+    mw_err cause = {0};
+    bool there = false;
+    int sys = store->env->exists(store->env->ctx, store->dir, name, &there);
+    if (sys) return mw_fail_sys(err, sys, "looking for", name);
+    if (!there) mw_fail_disk(&cause, name, 0, "the file is missing");
+    if (!there) fault(self, cause.text);
+    return MW_OK;
+}
+
+static mw_rc verify_table(checker *self, mw_table *table, mw_err *err)
+{
+    mw_err cause = {0};
+    return note(self, mw_table_verify(table, &cause), &cause, err);
 }
 
 /* What an epoch wrote counts below the first position that its successor holds. */
@@ -171,7 +183,7 @@ static mw_rc check_standing(checker *self, mw_err *err)
     store->env->mutex_lock(store->env->ctx, store->manifest_mutex);
     mw_version *version = mw_store_version(store);
     rc = check_manifest(self, version, err);
-    if (rc == MW_OK) rc = check_names(self, version, err);
+    if (rc == MW_OK) rc = each_table(self, version, check_name, err);
     if (rc == MW_OK) rc = check_log(self, version, end, err);
     mw_version_unref(version);
     store->env->mutex_unlock(store->env->ctx, store->manifest_mutex);
@@ -187,7 +199,7 @@ mw_rc mw_check_run(mw_store *store, mw_check_line each, void *arg, uint32_t *fau
     rc = check_standing(&self, err);
     mw_turn_give(store);
     if (rc == MW_OK) rc = mw_snapshot_take((mw_db *)store, NULL, &snapshot, err);
-    if (rc == MW_OK) rc = check_tables(&self, snapshot->version, err);
+    if (rc == MW_OK) rc = each_table(&self, snapshot->version, verify_table, err);
     if (rc == MW_OK) rc = recount(&self, snapshot, err);
     mw_snapshot_release(snapshot);
     *faults = self.faults;

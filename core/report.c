@@ -10,6 +10,7 @@
 typedef struct totals {
     uint64_t generations;
     uint64_t generation_rows;
+    uint64_t runs; /* files of large transactions that are not listed yet */
     uint64_t base_rows;
     uint64_t base_levels;
     uint64_t physical_rows;
@@ -51,12 +52,26 @@ static mw_rc log_size(mw_store *store, mw_log_id id, uint64_t *bytes, mw_err *er
     return MW_OK;
 }
 
-static mw_rc add_up(mw_store *store, const mw_version *version, totals *sum, mw_err *err)
+/* The visible rows of a large transaction lie in files from the beginning. */
+static void add_runs(const mw_generation *generation, uint64_t limit, totals *sum)
+{
+    const mw_runs *runs = mw_generation_runs(generation, limit);
+    sum->runs += mw_runs_count(runs);
+    for (uint32_t i = 0; i < mw_runs_count(runs); i++) {
+        const mw_table_props *props = &runs->runs[i]->file.props;
+        sum->physical_rows += props->rows + props->tombstones;
+        sum->file_bytes += props->bytes;
+    }
+}
+
+static mw_rc add_up(mw_store *store, const mw_version *version, uint64_t limit, totals *sum,
+                    mw_err *err)
 {
     for (uint32_t i = 0; i < version->generation_count; i++) {
         const mw_generation *generation = version->generations[i];
         sum->memtable_rows += mw_memtable_versions(generation->memtable);
         sum->memtable_bytes += mw_memtable_bytes(generation->memtable);
+        add_runs(generation, limit, sum);
         for (uint32_t j = 0; j < generation->log_count; j++) {
             mw_rc rc = log_size(store, generation->logs[j], &sum->log_bytes, err);
             if (rc != MW_OK) return rc;
@@ -94,7 +109,7 @@ static mw_rc take_picture(mw_store *store, picture *now, mw_err *err)
     if (last->rc != MW_OK) memcpy(now->last_error, last->text, sizeof now->last_error);
     mw_store_unlock(store);
     mw_cache_stats(store->cache, &now->cache_hits, &now->cache_misses, &now->cache_bytes);
-    return add_up(store, now->version, &now->totals, err);
+    return add_up(store, now->version, now->visible.sequence, &now->totals, err);
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -137,7 +152,7 @@ static void report_rows(const reporter *to, const picture *now)
     integer(to, "generation_rows", sum->generation_rows);
     integer(to, "base_rows", sum->base_rows);
     integer(to, "base_levels", sum->base_levels);
-    integer(to, "files", now->version->manifest->file_count);
+    integer(to, "files", now->version->manifest->file_count + sum->runs);
     integer(to, "file_bytes", sum->file_bytes);
 }
 
@@ -190,10 +205,9 @@ mw_rc mw_report_stats(mw_store *store, mw_report_figure each, void *arg, mw_err 
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static void report_table(const mw_version *version, uint32_t i, mw_report_file each, void *arg)
+static void report_table(const mw_manifest_file *file, mw_table *table, mw_report_file each,
+                         void *arg)
 {
-    const mw_manifest_file *file = &version->manifest->files[i];
-    mw_table *table = version->tables[version->table_count - 1 - i];
     mw_file_info info = {
         .name = mw_table_file_name(table),
         .kind = "table",
@@ -206,6 +220,24 @@ static void report_table(const mw_version *version, uint32_t i, mw_report_file e
         .key_max = mw_table_last_key(table),
     };
     each(arg, &info);
+}
+
+/* Newest first. */
+static void report_tables(const mw_version *version, uint64_t limit, mw_report_file each, void *arg)
+{
+    for (uint32_t i = 0; i < version->generation_count; i++) {
+        const mw_generation *generation = version->generations[i];
+        const mw_runs *runs = mw_generation_runs(generation, limit);
+        for (uint32_t j = mw_runs_count(runs); j-- > 0;) {
+            mw_manifest_file file = runs->runs[j]->file;
+            file.generation = generation->number;
+            report_table(&file, runs->runs[j]->table, each, arg);
+        }
+    }
+    for (uint32_t i = 0; i < version->table_count; i++) {
+        const mw_manifest_file *files = version->manifest->files;
+        report_table(&files[version->table_count - 1 - i], version->tables[i], each, arg);
+    }
 }
 
 static mw_rc report_logs(mw_store *store, const mw_generation *generation, mw_report_file each,
@@ -233,13 +265,16 @@ static mw_rc report_logs(mw_store *store, const mw_generation *generation, mw_re
 
 mw_rc mw_report_files(mw_store *store, mw_report_file each, void *arg, mw_err *err)
 {
-    mw_version *version = mw_store_version(store);
+    mw_store_lock(store);
+    mw_version *version = mw_version_ref(store->version);
+    uint64_t limit = store->visible.sequence;
+    mw_store_unlock(store);
     mw_rc rc = MW_OK;
     char name[MW_MANIFEST_NAME_BYTES];
     mw_manifest_name(version->manifest->number, name);
     mw_file_info manifest = {name, "manifest", -1, -1, -1, -1, -1, {NULL, 0}, {NULL, 0}};
     each(arg, &manifest);
-    for (uint32_t i = 0; i < version->table_count; i++) report_table(version, i, each, arg);
+    report_tables(version, limit, each, arg);
     for (uint32_t i = version->generation_count; rc == MW_OK && i-- > 0;) {
         rc = report_logs(store, version->generations[i], each, arg, err);
     }

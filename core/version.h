@@ -6,12 +6,8 @@
 #ifndef MW_VERSION_H
 #define MW_VERSION_H
 
-#include "log.h"
-#include "manifest.h"
 #include "memtable.h"
-#include "table_read.h"
-
-#include <stdatomic.h>
+#include "run.h"
 
 typedef struct mw_log_id {
     uint64_t epoch;
@@ -26,6 +22,9 @@ typedef struct mw_generation {
     uint64_t number;
     uint64_t first_position;
     mw_memtable *memtable;
+    /* What a large transaction has put below the memtable: set once, before the first entry of the
+    ** generation has its position. NULL: nothing. */
+    _Atomic(mw_adopted *) adopted;
     mw_log_id *logs; /* the segments that hold it */
     uint32_t log_count;
     mw_log_segment *segment; /* the one that we write or wrote, NULL: none; closed with the rest */
@@ -64,6 +63,10 @@ mw_rc mw_generation_create(const mw_env *env, uint64_t number, uint64_t first_po
 mw_rc mw_generation_add_log(mw_generation *generation, mw_log_id log, mw_err *err) MW_MUST_USE;
 mw_generation *mw_generation_ref(mw_generation *generation);
 void mw_generation_unref(mw_generation *generation); /* takes NULL */
+/* Takes them. Requires that no reader's limit reaches their last sequence yet. */
+void mw_generation_adopt(mw_generation *generation, mw_adopted *adopted);
+/* The runs that a reader up to limit sees, all of them or none (NULL). Borrowed. */
+const mw_runs *mw_generation_runs(const mw_generation *generation, uint64_t limit);
 
 /* Opens the table files of a manifest that `from` (may be NULL) does not have open yet. One
 ** reference. */

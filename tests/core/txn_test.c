@@ -101,7 +101,7 @@ static void the_counter_moves_by_live_ids(void **state)
     assert_int_equal(engine_count(db), 1);
     txn = engine_begin(db);
     for (int64_t id = 100; id < 150; id++) engine_txn_put(txn, id, "x");
-    uint64_t mark = mw_txn_mark(txn);
+    uint64_t mark = engine_mark(txn);
     for (int64_t id = 100; id < 120; id++) engine_txn_delete(txn, id);
     assert_int_equal(mw_txn_count_delta(txn), 30);
     assert_int_equal(mw_txn_undo(txn, mark, NULL), MW_OK);
@@ -137,7 +137,7 @@ static void a_savepoint_takes_back_everything_behind_it(void **state)
             move_rows(db, place);
             mw_txn *txn = engine_begin(db);
             engine_txn_put(txn, 1, "first");
-            uint64_t mark = mw_txn_mark(txn);
+            uint64_t mark = engine_mark(txn);
             engine_txn_put(txn, 1, "second");
             engine_txn_delete(txn, 1);
             engine_txn_put(txn, 2, "two");
@@ -163,9 +163,9 @@ static void marks_nest_and_can_be_used_again(void **state)
     sim *world = engine_world();
     mw_db *db = engine_open(world, NULL);
     mw_txn *txn = engine_begin(db);
-    uint64_t outer = mw_txn_mark(txn);
+    uint64_t outer = engine_mark(txn);
     engine_txn_put(txn, 1, "a");
-    uint64_t inner = mw_txn_mark(txn);
+    uint64_t inner = engine_mark(txn);
     for (int i = 0; i < 20; i++) {
         engine_txn_put(txn, 1, "b");
         engine_txn_put(txn, 2, "c");
@@ -301,7 +301,7 @@ static void a_full_transaction_goes_on_after_taking_its_prepare_back(void **stat
         assert_false(mw_txn_prepared(txn));
         assert_string_equal(engine_txn_rows(db, txn), "1=a 2=b");
         assert_string_equal(engine_rows(db), "1=a");
-        uint64_t mark = mw_txn_mark(txn);
+        uint64_t mark = engine_mark(txn);
         engine_txn_put(txn, 9, "undone");
         assert_int_equal(mw_txn_undo(txn, mark, NULL), MW_OK);
         engine_txn_put(txn, 2, "b");
@@ -678,7 +678,7 @@ static void change_something(history *h, mw_txn *txn, bool tell)
         char words[32];
         int64_t id = (int64_t)(next_random(&h->seed) % IDS);
         bool delete = next_random(&h->seed) % 3 == 0;
-        uint64_t mark = mw_txn_mark(txn);
+        uint64_t mark = engine_mark(txn);
         snprintf(words, sizeof words, "v%lld", (long long)++h->written);
         assert_int_equal(engine_txn_try(txn, id, delete ? NULL : words, NULL), MW_OK);
         if (next_random(&h->seed) % 4 == 0) {
