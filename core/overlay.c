@@ -10,8 +10,8 @@
 **
 ** When the memtable has passed its limit it is spilled: the newest version of each id goes to a
 ** table file, a run, and a fresh memtable goes on. So the memory of a transaction is bounded by the
-** limit and some 200 bytes a run. A run never crosses a mark that is alive, so a savepoint is undone
-** by dropping whole runs and taking versions out of the memtable.
+** limit and some 200 bytes a run. A run never crosses a mark that is alive, so a savepoint is
+** undone by dropping whole runs and taking versions out of the memtable.
 **
 ** Where a cursor reads the memtable, what is undone must stay for it: the transaction goes on with
 ** a copy. Runs are referenced by whoever reads them and go with the last reference.
@@ -21,8 +21,8 @@
 
 #include <string.h>
 
-/* A transaction that was not spilled is one entry of the log, of which there are three copies at its
-** commit. A row takes less in the log than in memory. */
+/* A transaction that was not spilled is one entry of the log, and lies in memory three times at its
+** commit. A row takes less room there than in the overlay. */
 enum { SPILL_BYTES_MAX = MW_LOG_ENTRY_BYTES_MAX / 4 };
 
 mw_rc mw_overlay_init(mw_overlay *overlay, mw_store *store, uint64_t base, mw_err *err)

@@ -192,19 +192,25 @@ static bool is_sane(const mw_run *run, const mw_adopted *whole, uint64_t above, 
            mw_slice_compare(file->keys.min, file->keys.max) <= 0;
 }
 
+typedef struct decoder {
+    mw_scan scan; /* over the runs that are still to come */
+    int dir;
+    uint64_t epoch;
+    uint32_t count;
+} decoder;
+
 /* Fills the list, which has room for what the entry says; *sane: all of it could be. */
-static mw_rc decode_runs(mw_scan *scan, mw_adopted *adopted, int dir, uint64_t epoch, uint32_t count,
-                         bool *sane, mw_err *err)
+static mw_rc decode_runs(decoder *from, mw_adopted *adopted, bool *sane, mw_err *err)
 {
     uint64_t above = adopted->sequence_first - 1;
-    for (uint32_t i = 0; *sane && i < count; i++) {
+    for (uint32_t i = 0; *sane && i < from->count; i++) {
         mw_run *run;
-        mw_rc rc = mw_run_create(adopted->env, dir, &run, err);
+        mw_rc rc = mw_run_create(adopted->env, from->dir, &run, err);
         if (rc != MW_OK) return rc;
         adopted->runs->runs[adopted->runs->count++] = run;
-        rc = decode_run(scan, run, err);
+        rc = decode_run(&from->scan, run, err);
         if (rc != MW_OK) return rc;
-        *sane = !scan->failed && is_sane(run, adopted, above, epoch);
+        *sane = !from->scan.failed && is_sane(run, adopted, above, from->epoch);
         above = run->file.props.sequence_max;
     }
     return MW_OK;
@@ -225,28 +231,28 @@ mw_rc mw_adopted_decode(const mw_env *env, int dir, const mw_log_entry *entry,
                         const char *log_file, mw_adopted **out, mw_err *err)
 {
     enum { RUN_BYTES_MIN = 8 * 8 + 2 };
-    mw_scan scan = mw_scan_of(entry->payload);
-    uint64_t first = mw_scan_u64(&scan);
-    uint64_t last = mw_scan_u64(&scan);
-    int64_t delta = (int64_t)mw_scan_u64(&scan);
-    uint32_t count = mw_scan_u32(&scan);
-    bool sane = !scan.failed && count > 0 && count <= mw_scan_left(&scan) / RUN_BYTES_MIN &&
-                first > 0 && first <= last;
+    decoder from = {mw_scan_of(entry->payload), dir, entry->epoch, 0};
+    uint64_t first = mw_scan_u64(&from.scan);
+    uint64_t last = mw_scan_u64(&from.scan);
+    int64_t delta = (int64_t)mw_scan_u64(&from.scan);
+    from.count = mw_scan_u32(&from.scan);
+    bool sane = !from.scan.failed && from.count > 0 && first > 0 && first <= last &&
+                from.count <= mw_scan_left(&from.scan) / RUN_BYTES_MIN;
     mw_adopted *adopted = NULL;
-    mw_rc rc = sane ? create_room(env, count, &adopted, err) : MW_OK;
+    mw_rc rc = sane ? create_room(env, from.count, &adopted, err) : MW_OK;
     if (rc != MW_OK) return rc;
     if (sane) {
         adopted->sequence_first = first;
         adopted->sequence_last = last;
         adopted->delta = delta;
-        rc = decode_runs(&scan, adopted, dir, entry->epoch, count, &sane, err);
-        sane = sane && mw_scan_left(&scan) == 0;
+        rc = decode_runs(&from, adopted, &sane, err);
+        sane = sane && mw_scan_left(&from.scan) == 0;
     }
     if (rc == MW_OK && !sane) {
         rc = mw_fail_disk(err, log_file, entry->offset,
-                          "expected table files of a large transaction at position %" PRIu64
-                          ", found %" PRIu32 " in %zu bytes that cannot be",
-                          entry->position, count, entry->payload.size);
+                          "expected the table files of a large transaction at position %" PRIu64
+                          ", found %" PRIu32 " of them in %zu bytes that break the format's rules",
+                          entry->position, from.count, entry->payload.size);
     }
     if (rc == MW_OK) {
         *out = adopted;

@@ -5,9 +5,9 @@
 **
 ** Prepare turns the overlay into one entry. A small transaction's has the rows themselves: the
 ** newest change of each id, in key order, which go into the active memtable as well. A large one's,
-** whose overlay was spilled, names the files: it adopts them. Whatever can fail happens *before* the
-** entry gets a position (freezing a full memtable, room in the segment, memory, the files and their
-** names); from then on only the log itself can fail.
+** whose overlay was spilled, names the files: it adopts them. Whatever can fail happens *before*
+** the entry gets a position (freezing a full memtable, room in the segment, memory, the files); from
+** then on only the log itself can fail.
 **
 **     full    [turn ------------------ prepare: queue, wait --------------- commit: publish] give
 **     light   [turn ------- prepare: queue] give, wait (published by the leader)
@@ -202,10 +202,10 @@ mw_rc mw_txn_exists(mw_txn *txn, mw_slice key, bool *lives, mw_err *err)
 }
 
 /* Room first: so a full disk fails the change, and the transaction is as it was. */
-static mw_rc add_change(mw_txn *txn, const mw_log_op *op, int delta, mw_err *err)
+static mw_rc add_change(mw_overlay *to, const mw_log_op *op, int delta, mw_err *err)
 {
-    mw_rc rc = mw_overlay_full(&txn->overlay) ? mw_overlay_spill(&txn->overlay, err) : MW_OK;
-    return rc == MW_OK ? mw_overlay_add(&txn->overlay, op, delta, err) : rc;
+    mw_rc rc = mw_overlay_full(to) ? mw_overlay_spill(to, err) : MW_OK;
+    return rc == MW_OK ? mw_overlay_add(to, op, delta, err) : rc;
 }
 
 mw_rc mw_txn_put(mw_txn *txn, mw_slice key, mw_slice row, bool *replaced, mw_err *err)
@@ -218,7 +218,7 @@ mw_rc mw_txn_put(mw_txn *txn, mw_slice key, mw_slice row, bool *replaced, mw_err
     if (rc == MW_OK) rc = mw_txn_exists(txn, key, replaced, err);
     if (rc != MW_OK) return rc;
     mw_log_op op = {false, key, row};
-    return add_change(txn, &op, *replaced ? 0 : 1, err);
+    return add_change(&txn->overlay, &op, *replaced ? 0 : 1, err);
 }
 
 mw_rc mw_txn_delete(mw_txn *txn, mw_slice key, bool *deleted, mw_err *err)
@@ -227,7 +227,7 @@ mw_rc mw_txn_delete(mw_txn *txn, mw_slice key, bool *deleted, mw_err *err)
     if (rc == MW_OK) rc = mw_txn_exists(txn, key, deleted, err);
     if (rc != MW_OK || !*deleted) return rc;
     mw_log_op op = {true, key, {NULL, 0}};
-    return add_change(txn, &op, -1, err);
+    return add_change(&txn->overlay, &op, -1, err);
 }
 
 mw_rc mw_txn_mark(mw_txn *txn, uint64_t *mark, mw_err *err)
@@ -288,7 +288,7 @@ static mw_rc encode_rows(mw_store *store, mw_memtable *rows, mw_buf *payload, ui
     if (rc != MW_OK) return rc;
     mw_log_rows_open(payload);
     rc = iter->ops->first(iter, err);
-    while (rc == MW_OK && iter->valid && payload->size <= MW_LOG_ENTRY_BYTES_MAX) {
+    while (rc == MW_OK && iter->valid) {
         mw_log_op op = {iter->tombstone, iter->key, mw_memtable_iter_row(iter)};
         mw_log_rows_add(payload, &op);
         ++*count;
@@ -296,11 +296,7 @@ static mw_rc encode_rows(mw_store *store, mw_memtable *rows, mw_buf *payload, ui
     }
     mw_iter_close(iter);
     if (rc == MW_OK) rc = mw_buf_check(payload, err);
-    if (rc == MW_OK && payload->size > MW_LOG_ENTRY_BYTES_MAX) {
-        rc = mw_fail(err, MW_TOOBIG,
-                     "what a commit replaced is larger than %d bytes: it cannot be put back",
-                     MW_LOG_ENTRY_BYTES_MAX);
-    }
+    assert(rc != MW_OK || payload->size <= MW_LOG_ENTRY_BYTES_MAX);
     return rc;
 }
 
@@ -374,19 +370,19 @@ static mw_rc make_entry(mw_store *store, mw_memtable *rows, entry *to, mw_err *e
     return insert_rows(store, rows, to, sequence, err);
 }
 
-/* The same for a transaction that lies in files. */
-static mw_rc make_adopt(mw_txn *txn, entry *to, mw_err *err)
+/* The same for changes that lie in files. */
+static mw_rc make_adopt(mw_overlay *overlay, entry *to, mw_err *err)
 {
-    mw_store *store = txn->store;
-    mw_runs *runs = txn->overlay.runs;
+    mw_store *store = overlay->store;
+    mw_runs *runs = overlay->runs;
     uint64_t number = 0;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < runs->count; i++) bytes += runs->runs[i]->logical_bytes;
     mw_adopted *adopted;
     mw_rc rc = mw_adopted_create(store->env, mw_runs_ref(runs), &adopted, err);
     if (rc != MW_OK) return rc;
-    adopted->sequence_first = txn->overlay.base + 1;
-    adopted->sequence_last = txn->overlay.last;
+    adopted->sequence_first = overlay->base + 1;
+    adopted->sequence_last = overlay->last;
     adopted->delta = to->delta;
     rc = mw_request_create(store, MW_LOG_ADOPT, &to->request, err);
     if (rc == MW_OK) {
@@ -399,31 +395,42 @@ static mw_rc make_adopt(mw_txn *txn, entry *to, mw_err *err)
         mw_adopted_free(adopted);
         return rc;
     }
-    fix_point(store, to, txn->overlay.last - txn->overlay.base, bytes);
-    assert(to->sequence_before == txn->overlay.base);
+    fix_point(store, to, overlay->last - overlay->base, bytes);
+    assert(to->sequence_before == overlay->base);
     to->adopted = adopted;
     mw_generation_adopt(to->generation, adopted);
     return MW_OK;
+}
+
+/* Is it an entry that adopts files? */
+static bool is_large(const mw_overlay *overlay)
+{
+    return mw_runs_count(overlay->runs) > 0 || !mw_overlay_fits_entry(overlay);
+}
+
+/* The entry of an overlay. What is in memory follows what was spilled. */
+static mw_rc make_any_entry(mw_overlay *overlay, entry *to, mw_err *err)
+{
+    to->delta = overlay->delta;
+    if (!is_large(overlay)) return make_entry(overlay->store, overlay->rows, to, err);
+    mw_rc rc = overlay->change_count > 0 ? mw_overlay_spill(overlay, err) : MW_OK;
+    return rc == MW_OK ? make_adopt(overlay, to, err) : rc;
+}
+
+/* Files that were adopted are listed soon, so that merges may begin with them. Where that fails the
+** next transaction tries again. Requires the turn. */
+static void freeze_adopted(mw_store *store, const entry *of)
+{
+    mw_err ignored = {0};
+    uint64_t number = 0;
+    if (!of->adopted) return;
+    if (mw_flush_freeze(store, &number, &ignored) == MW_OK) mw_background_wake(store);
 }
 
 static mw_rc wait_for_others(mw_txn *txn, mw_err *err)
 {
     mw_rc rc = mw_txn_settle(txn, err);
     txn->state = rc == MW_OK ? PREPARED : FAILED;
-    return rc;
-}
-
-/* What is in memory follows what was spilled. */
-static mw_rc make_own_entry(mw_txn *txn, mw_err *err)
-{
-    mw_overlay *overlay = &txn->overlay;
-    txn->entry.delta = overlay->delta;
-    bool large = mw_runs_count(overlay->runs) > 0 || !mw_overlay_fits_entry(overlay);
-    if (!large) return make_entry(txn->store, overlay->rows, &txn->entry, err);
-    txn->kind = MW_TXN_FULL;
-    mw_rc rc = overlay->change_count > 0 ? mw_overlay_spill(overlay, err) : MW_OK;
-    if (rc == MW_OK) rc = make_adopt(txn, &txn->entry, err);
-    txn->named = rc == MW_OK;
     return rc;
 }
 
@@ -445,7 +452,8 @@ mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err)
     if (rc != MW_OK) return rc;
     txn->kind = kind;
     if (mw_overlay_empty(&txn->overlay)) return wait_for_others(txn, err);
-    rc = make_own_entry(txn, err);
+    if (is_large(&txn->overlay)) txn->kind = MW_TXN_FULL;
+    rc = make_any_entry(&txn->overlay, &txn->entry, err);
     if (rc != MW_OK) {
         free_entry(store, &txn->entry);
         txn->state = FAILED;
@@ -454,6 +462,7 @@ mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err)
     bool light = txn->kind == MW_TXN_LIGHT;
     txn->entry.request.publish = light;
     txn->written = true;
+    txn->named = txn->entry.adopted != NULL;
     if (light) begin_undecided(txn);
     mw_commit_queue(store, &txn->entry.request);
     if (light) give_turn(txn);
@@ -463,15 +472,6 @@ mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err)
     return rc;
 }
 
-/* A large transaction is listed soon, so that merges may begin with it. The next one tries again
-** where that fails. */
-static void freeze_adopted(mw_store *store)
-{
-    mw_err ignored = {0};
-    uint64_t number = 0;
-    if (mw_flush_freeze(store, &number, &ignored) == MW_OK) mw_background_wake(store);
-}
-
 mw_rc mw_txn_commit(mw_txn *txn, mw_err *err)
 {
     mw_rc rc = MW_OK;
@@ -479,7 +479,7 @@ mw_rc mw_txn_commit(mw_txn *txn, mw_err *err)
         rc = mw_fail(err, MW_MISUSE, "commit of a transaction that is not prepared");
     } else if (txn->written && txn->kind == MW_TXN_FULL) {
         mw_commit_publish(txn->store, &txn->entry.request);
-        if (txn->entry.adopted) freeze_adopted(txn->store);
+        freeze_adopted(txn->store, &txn->entry);
     }
     free_txn(txn);
     return rc;
@@ -544,10 +544,9 @@ typedef struct compensation {
     mw_txn *txn;
     mw_version *now;   /* the state that it is built on              */
     mw_cursor *before; /* over the state that the entry was built on */
-    mw_memtable *undo; /* its rows                                   */
-    uint64_t sequence; /* of the next row in undo                    */
+    mw_overlay undo;   /* its rows                                   */
+    bool named;        /* the log may name the files of undo         */
     mw_buf row;
-    int64_t delta;
 } compensation;
 
 static mw_rc put_back(compensation *self, const mw_iter *written, mw_err *err)
@@ -561,17 +560,17 @@ static mw_rc put_back(compensation *self, const mw_iter *written, mw_err *err)
     mw_buf_clear(&self->row);
     if (lived) rc = mw_cursor_row(self->before, &self->row, err);
     if (rc != MW_OK) return rc;
-    self->delta += (lived ? 1 : 0) - (written->tombstone ? 0 : 1);
-    return mw_memtable_add(self->undo, written->key, ++self->sequence, !lived,
-                           mw_buf_slice(&self->row), NULL, err);
+    int delta = (lived ? 1 : 0) - (written->tombstone ? 0 : 1);
+    mw_log_op op = {!lived, written->key, mw_buf_slice(&self->row)};
+    return add_change(&self->undo, &op, delta, err);
 }
 
 static mw_rc collect(compensation *self, mw_err *err)
 {
     mw_iter *iter;
     mw_txn *txn = self->txn;
-    mw_rc rc =
-        mw_memtable_iter(txn->overlay.rows, UINT64_MAX, txn->store->schema->column_count, &iter, err);
+    uint32_t column_count = txn->store->schema->column_count;
+    mw_rc rc = mw_memtable_iter(txn->overlay.rows, UINT64_MAX, column_count, &iter, err);
     if (rc != MW_OK) return rc;
     rc = iter->ops->first(iter, err);
     while (rc == MW_OK && iter->valid) {
@@ -597,15 +596,17 @@ static mw_rc open_before(mw_txn *txn, mw_cursor **cursor, mw_err *err)
 static mw_rc write_compensation(compensation *self, mw_err *err)
 {
     mw_store *store = self->txn->store;
-    entry undo = {.delta = self->delta};
-    if (mw_memtable_versions(self->undo) == 0) return MW_OK; /* others have replaced all of it */
-    mw_rc rc = make_entry(store, self->undo, &undo, err);
+    entry undo = {0};
+    if (mw_overlay_empty(&self->undo)) return MW_OK; /* others have replaced all of it */
+    mw_rc rc = make_any_entry(&self->undo, &undo, err);
     if (rc == MW_OK) {
+        self->named = undo.adopted != NULL;
         undo.request.publish = true;
         undo.request.sync = true;
         mw_commit_queue(store, &undo.request);
         rc = mw_commit_wait(store, &undo.request, err);
     }
+    if (rc == MW_OK) freeze_adopted(store, &undo);
     free_entry(store, &undo);
     return rc;
 }
@@ -620,14 +621,16 @@ static mw_rc compensate(mw_txn *txn, mw_err *err)
     if (rc != MW_OK) return rc;
     mw_buf_init(&self.row, store->env);
     self.now = mw_store_version(store);
-    self.undo = mw_memtable_create(store->env);
-    if (!self.undo) rc = mw_fail(err, MW_NOMEM, "no memory for taking a commit back");
+    mw_store_lock(store);
+    uint64_t base = store->queued.sequence;
+    mw_store_unlock(store);
+    rc = mw_overlay_init(&self.undo, store, base, err);
     if (rc == MW_OK) rc = open_before(txn, &self.before, err);
     if (rc == MW_OK) rc = collect(&self, err);
     if (rc == MW_OK) rc = write_compensation(&self, err);
     mw_turn_give(store);
     mw_cursor_close(self.before);
-    mw_memtable_unref(self.undo);
+    mw_overlay_free(&self.undo, !self.named);
     mw_version_unref(self.now);
     mw_buf_free(&self.row);
     return rc;
