@@ -469,6 +469,7 @@ mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err)
     rc = mw_commit_wait(store, &txn->entry.request, err);
     txn->state = rc == MW_OK ? PREPARED : FAILED;
     if (rc != MW_OK) txn->written = false; /* the writer has stopped: nothing can be taken back */
+    if (rc == MW_FENCED) txn->named = false; /* and no successor will ever ask for the files */
     return rc;
 }
 
