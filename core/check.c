@@ -50,49 +50,43 @@ static mw_rc check_manifest(checker *self, const mw_version *version, mw_err *er
     return note(self, rc, &cause, err);
 }
 
-/* A table file that is open is read by its descriptor: whether the next process will find it is
-** another question. Requires manifest_mutex. */
-static mw_rc check_names(checker *self, const mw_version *version, mw_err *err)
-{
-    const mw_store *store = self->store;
-    for (uint32_t i = 0; i < version->table_count; i++) {
-        const char *name = mw_table_file_name(version->tables[i]);
-        mw_err cause = {0};
-        bool there = false;
-        int sys = store->env->exists(store->env->ctx, store->dir, name, &there);
-        if (sys) return mw_fail_sys(err, sys, "looking for", name);
-        if (!there) mw_fail_disk(&cause, name, 0, "the file is missing");
-        if (!there) fault(self, cause.text);
-    }
-    return MW_OK;
-}
+typedef mw_rc (*check_table)(checker *self, mw_table *table, mw_err *err);
 
-/* The manifest says which keys a file may be asked for: a key outside would be hidden, and in a base
-** level, where files lie apart by the manifest's word, it might lie twice (I6). */
-static mw_rc check_range(mw_table *table, const mw_key_range *keys, mw_err *err)
-{
-    bool same = mw_slice_equal(mw_table_first_key(table), keys->min) &&
-                mw_slice_equal(mw_table_last_key(table), keys->max);
-    if (same) return MW_OK;
-    return mw_fail_disk(err, mw_table_file_name(table), 0,
-                        "the keys are not in the range that the manifest says");
-}
-
-static mw_rc check_tables(checker *self, const mw_version *version, mw_err *err)
+/* Each table file that is listed, or adopted by what the log holds. */
+static mw_rc each_table(checker *self, const mw_version *version, check_table check, mw_err *err)
 {
     mw_rc rc = MW_OK;
     for (uint32_t i = 0; rc == MW_OK && i < version->table_count; i++) {
-        mw_err cause = {0};
-        mw_table *table = version->tables[i];
-        const mw_manifest *manifest = version->manifest;
-        mw_rc found = mw_table_verify(table, &cause);
-        if (found == MW_OK) {
-            const mw_key_range *keys = &manifest->files[mw_level_table(manifest, i)].keys;
-            found = check_range(table, keys, &cause);
+        rc = check(self, version->tables[i], err);
+    }
+    for (uint32_t i = 0; i < version->generation_count; i++) {
+        const mw_runs *runs = mw_generation_runs(version->generations[i], UINT64_MAX);
+        for (uint32_t j = 0; rc == MW_OK && j < mw_runs_count(runs); j++) {
+            rc = check(self, runs->runs[j]->table, err);
         }
-        rc = note(self, found, &cause, err);
     }
     return rc;
+}
+
+/* An open table file is read by its descriptor: whether the next process will find it is another
+** question. Requires manifest_mutex. */
+static mw_rc check_name(checker *self, mw_table *table, mw_err *err)
+{
+    const mw_store *store = self->store;
+    const char *name = mw_table_file_name(table);
+    mw_err cause = {0};
+    bool there = false;
+    int sys = store->env->exists(store->env->ctx, store->dir, name, &there);
+    if (sys) return mw_fail_sys(err, sys, "looking for", name);
+    if (!there) mw_fail_disk(&cause, name, 0, "the file is missing");
+    if (!there) fault(self, cause.text);
+    return MW_OK;
+}
+
+static mw_rc verify_table(checker *self, mw_table *table, mw_err *err)
+{
+    mw_err cause = {0};
+    return note(self, mw_table_verify(table, &cause), &cause, err);
 }
 
 /* What an epoch wrote counts below the first position that its successor holds. */
@@ -189,7 +183,7 @@ static mw_rc check_standing(checker *self, mw_err *err)
     store->env->mutex_lock(store->env->ctx, store->manifest_mutex);
     mw_version *version = mw_store_version(store);
     rc = check_manifest(self, version, err);
-    if (rc == MW_OK) rc = check_names(self, version, err);
+    if (rc == MW_OK) rc = each_table(self, version, check_name, err);
     if (rc == MW_OK) rc = check_log(self, version, end, err);
     mw_version_unref(version);
     store->env->mutex_unlock(store->env->ctx, store->manifest_mutex);
@@ -205,7 +199,7 @@ mw_rc mw_check_run(mw_store *store, mw_check_line each, void *arg, uint32_t *fau
     rc = check_standing(&self, err);
     mw_turn_give(store);
     if (rc == MW_OK) rc = mw_snapshot_take((mw_db *)store, NULL, &snapshot, err);
-    if (rc == MW_OK) rc = check_tables(&self, snapshot->version, err);
+    if (rc == MW_OK) rc = each_table(&self, snapshot->version, verify_table, err);
     if (rc == MW_OK) rc = recount(&self, snapshot, err);
     mw_snapshot_release(snapshot);
     *faults = self.faults;

@@ -157,6 +157,8 @@ static mw_rc open_store(mw_store *store, const mw_store_id *expected, mw_err *er
     if (rc == MW_OK) rc = load_store(store->env, store->dir, store->path, expected, &manifest, err);
     if (rc == MW_OK) {
         store->id = manifest->store;
+        store->birth = mw_manifest_ref(manifest);
+        store->schema = &store->birth->schema;
         rc = recover(store, manifest, err);
     }
     mw_manifest_unref(manifest);

@@ -95,18 +95,25 @@ mw_rc mw_txn_begin(mw_db *db, uint64_t wait_ms, mw_txn **txn, mw_err *err) MW_MU
 
 /* Does id live, in the newest state with this transaction's own changes? */
 mw_rc mw_txn_exists(mw_txn *txn, mw_slice key, bool *lives, mw_err *err) MW_MUST_USE;
-/* Stores a row (value.h), new or in place of what was there. Each call is atomic. MW_TOOBIG: a key
-** above MW_KEY_BYTES_MAX. */
+/* Stores a row (value.h), new or in place of what was there. Each call is atomic: where it fails,
+** the transaction may go on. What outgrows memtable_bytes is written to files meanwhile (MW_FULL:
+** there is no room for them). MW_TOOBIG: a key above MW_KEY_BYTES_MAX, a row above 1 GB. */
 mw_rc mw_txn_put(mw_txn *txn, mw_slice key, mw_slice row, bool *replaced, mw_err *err) MW_MUST_USE;
 /* Deletes an id; nothing happens when it does not live. */
 mw_rc mw_txn_delete(mw_txn *txn, mw_slice key, bool *deleted, mw_err *err) MW_MUST_USE;
 
-/* Savepoints: mark gives the present position; undo takes back all changes after a mark. */
-uint64_t mw_txn_mark(const mw_txn *txn);
+/* Savepoints: a mark stands for all changes so far, and later marks are never lower. undo takes
+** back all changes after a mark (0: all there are) and forgets the marks after it; the mark itself
+** may be used again. release forgets the marks above `kept`: undo to one of them may be MW_MISUSE
+** then. */
+mw_rc mw_txn_mark(mw_txn *txn, uint64_t *mark, mw_err *err) MW_MUST_USE;
+void mw_txn_release(mw_txn *txn, uint64_t kept);
 mw_rc mw_txn_undo(mw_txn *txn, uint64_t mark, mw_err *err) MW_MUST_USE;
 
+bool mw_txn_changed(const mw_txn *txn);        /* is there anything that was not undone? */
 int64_t mw_txn_count_delta(const mw_txn *txn); /* change of the number of live ids so far */
 bool mw_txn_prepared(const mw_txn *txn);
+bool mw_txn_published(const mw_txn *txn); /* prepared as light: everybody sees it */
 
 /* Waits until everything that the transaction can see of others is durable. */
 mw_rc mw_txn_settle(mw_txn *txn, mw_err *err) MW_MUST_USE;
@@ -117,9 +124,9 @@ typedef enum mw_txn_kind {
 } mw_txn_kind;
 
 /* Writes the transaction as one log entry and waits for that entry's own completion. MW_OK: it is
-** durable. MW_FENCED: definitely not applied. MW_PERSISTENCE: outcome unknown until reopened.
-** MW_TOOBIG: above 1 GB. After a failure only rollback is legal. Without changes it writes nothing,
-** but waits as mw_txn_settle does. */
+** durable. MW_FENCED: definitely not applied. MW_PERSISTENCE: outcome unknown until reopened. After
+** a failure only rollback is legal. A transaction that has outgrown its memory is a full one,
+** whatever is asked for. Without changes it writes nothing, but waits as mw_txn_settle does. */
 mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err) MW_MUST_USE;
 
 /* Takes a prepare back, so that the transaction goes on (a host that said BUSY after it). Full: an

@@ -187,6 +187,8 @@ static mw_rc create_version(mw_store *store, const mw_replay *replay, mw_manifes
 {
     const mw_files *from = store->version ? store->version->files : NULL;
     mw_files_source source = mw_store_files_source(store, from);
+    source.generations = replay->generations;
+    source.generation_count = replay->generation_count;
     mw_files *files;
     mw_rc rc = mw_files_open(&source, manifest, &files, err);
     if (rc != MW_OK) return rc;
@@ -213,10 +215,6 @@ static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest, ui
         generations[count - 1 - i] = swapped;
     }
     mw_version *version;
-    if (!store->birth) {
-        store->birth = mw_manifest_ref(manifest);
-        store->schema = &store->birth->schema;
-    }
     mw_rc rc = create_version(store, replay, manifest, &version, err);
     if (rc != MW_OK) return rc;
     generations[0]->segment = segment;

@@ -14,6 +14,9 @@
 ** the generation's first position; so generations are listed in order, and one that failed holds
 ** back all later ones (I4). Segments and memtable go after that.
 **
+** A large transaction has written its rows to table files itself (run.h); they are listed as they
+** are, before the file with what came behind them in the generation. So its rows are written once.
+**
 ** A crash before the manifest leaves a table file that nothing lists (swept later) and the log as
 ** it was; after it, segments that lie below the cursor (swept later). Never both, never neither
 ** (I5). */
@@ -109,7 +112,8 @@ mw_rc mw_flush_freeze_if_full(mw_store *store, bool *frozen, mw_err *err)
 {
     mw_store_lock(store);
     const mw_generation *active = store->version->generations[0];
-    bool full = mw_memtable_bytes(active->memtable) >= store->options.memtable_bytes;
+    bool full = mw_memtable_bytes(active->memtable) >= store->options.memtable_bytes ||
+                mw_generation_runs(active, UINT64_MAX);
     mw_store_unlock(store);
     uint64_t number = 0;
     mw_rc rc = full ? mw_flush_freeze(store, &number, err) : MW_OK;
@@ -151,6 +155,13 @@ static mw_rc write_versions(mw_store *store, const mw_generation *generation,
     return rc;
 }
 
+/* What its memtable has lies above that. */
+static uint64_t sequence_before(const mw_generation *generation, const mw_manifest *from)
+{
+    const mw_runs *runs = mw_generation_runs(generation, generation->sequence_last);
+    return runs ? runs->runs[runs->count - 1]->through : from->sequence;
+}
+
 /* Writes the generation's table file; `file` describes it for the manifest. */
 static mw_rc write_table(mw_store *store, const mw_generation *generation, const mw_manifest *from,
                          mw_manifest_file *file, mw_err *err)
@@ -162,7 +173,7 @@ static mw_rc write_table(mw_store *store, const mw_generation *generation, const
         .generation = generation->number,
     };
     mw_table_options options = mw_version_table_options(from, file->epoch, file->number);
-    options.sequence_min = from->sequence + 1;
+    options.sequence_min = sequence_before(generation, from) + 1;
     options.sequence_max = generation->sequence_last;
     const mw_options now = mw_store_options(store);
     options.compression = now.compression;
@@ -177,8 +188,27 @@ static mw_rc write_table(mw_store *store, const mw_generation *generation, const
     return rc;
 }
 
-/* One manifest version: the file is listed, the cursor and the count move. Requires
-** manifest_mutex. */
+static mw_rc list_file(mw_manifest *next, const mw_manifest_file *file, mw_err *err)
+{
+    next->table_number = mw_max(next->table_number, file->number);
+    next->bytes_flushed += file->props.bytes;
+    return mw_manifest_add_file(next, file, err);
+}
+
+static mw_rc list_runs(mw_manifest *next, const mw_generation *generation, mw_err *err)
+{
+    const mw_runs *runs = mw_generation_runs(generation, generation->sequence_last);
+    mw_rc rc = MW_OK;
+    for (uint32_t i = 0; rc == MW_OK && i < mw_runs_count(runs); i++) {
+        mw_manifest_file file = runs->runs[i]->file;
+        file.generation = generation->number;
+        rc = list_file(next, &file, err);
+    }
+    return rc;
+}
+
+/* One manifest version: the files are listed, the cursor and the count move. file: what was in
+** memory, NULL: nothing was. Requires manifest_mutex. */
 static mw_rc list_table(mw_store *store, const mw_generation *generation,
                         const mw_manifest_file *file, mw_err *err)
 {
@@ -197,11 +227,8 @@ static mw_rc list_table(mw_store *store, const mw_generation *generation,
         next->count = generation->count_last;
         next->generation = generation->number;
         next->boundary = next->number;
-        if (file) {
-            next->table_number = mw_max(next->table_number, file->number);
-            next->bytes_flushed += file->props.bytes;
-            rc = mw_manifest_add_file(next, file, err);
-        }
+        rc = list_runs(next, generation, err);
+        if (rc == MW_OK && file) rc = list_file(next, file, err);
     }
     if (rc == MW_OK) rc = mw_store_publish(store, next, err);
     mw_manifest_unref(next);

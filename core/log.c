@@ -388,7 +388,7 @@ static mw_rc read_record(mw_log_reader *reader, uint64_t offset, record *out, bo
     uint32_t bytes = mw_get_u32(at + RECORD_BYTES);
     uint8_t kind = at[RECORD_KIND];
     bool plausible = bytes <= MW_LOG_RECORD_BYTES_MAX && kind >= MW_LOG_COMMIT &&
-                     kind <= MW_LOG_ABORT && at[RECORD_PART] <= (PART_FIRST | PART_LAST) &&
+                     kind <= MW_LOG_ADOPT && at[RECORD_PART] <= (PART_FIRST | PART_LAST) &&
                      mw_get_u16(at + RECORD_ZERO) == 0;
     if (!plausible) return MW_OK;
     uint64_t body = padded(bytes);

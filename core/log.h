@@ -19,6 +19,7 @@ enum {
 typedef enum mw_log_kind {
     MW_LOG_COMMIT = 1, /* payload: rows, see mw_log_rows_*          */
     MW_LOG_ABORT = 2,  /* payload: the cancelled position, one u64  */
+    MW_LOG_ADOPT = 3,  /* payload: table files, see run.h           */
 } mw_log_kind;
 
 /* Header of a segment. One generation is a set of whole segments. */

@@ -132,10 +132,25 @@ void mw_log_view_close(mw_log_view *view)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* The rows of a large transaction lie in table files. */
+static mw_rc count_adopted(const mw_log_view *view, const mw_log_entry *entry, const char *file,
+                           mw_log_line *line, mw_err *err)
+{
+    mw_adopted *adopted;
+    const mw_store *store = view->store;
+    mw_rc rc = mw_adopted_decode(store->env, store->dir, entry, file, &adopted, err);
+    if (rc != MW_OK) return rc;
+    for (uint32_t i = 0; i < adopted->runs->count; i++) {
+        line->puts += adopted->runs->runs[i]->file.props.rows;
+        line->deletes += adopted->runs->runs[i]->file.props.tombstones;
+    }
+    mw_adopted_free(adopted);
+    return MW_OK;
+}
+
 static mw_rc count_rows(const mw_log_entry *entry, const char *file, mw_log_line *line, mw_err *err)
 {
     mw_log_rows rows;
-    if (entry->kind != MW_LOG_COMMIT) return MW_OK;
     mw_rc rc = mw_log_rows_read(entry, file, &rows, err);
     while (rc == MW_OK && rows.op_count > 0) {
         mw_log_op op;
@@ -187,7 +202,9 @@ static mw_rc describe(mw_log_view *view, const mw_log_entry *entry, mw_log_line 
     };
     view->last = entry->position;
     view->flushed = false;
-    return count_rows(entry, mw_log_reader_name(at->reader), line, err);
+    const char *file = mw_log_reader_name(at->reader);
+    if (entry->kind == MW_LOG_ADOPT) return count_adopted(view, entry, file, line, err);
+    return entry->kind == MW_LOG_COMMIT ? count_rows(entry, file, line, err) : MW_OK;
 }
 
 /* Everything that was visible has been read, unless it was flushed before it could be. */

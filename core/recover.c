@@ -10,7 +10,9 @@
 ** the `copied_from` of the next sealed one; from there on its own bytes are not even looked at.
 ** Claims that were never sealed, and their segments, do not exist for replay.
 **
-** An entry is applied at once and taken out again when the abort of its position follows.
+** An entry is applied at once and taken out again when the abort of its position follows. The files
+** that an adopt entry names are looked at when something else follows, or nothing: those of an
+** aborted one may be gone.
 **
 ** Damage or torn tail: log.c has the rule. In addition a record in a later segment of the same
 ** epoch, or a sealed successor, proves that everything before it was durable; so a position that is
@@ -67,6 +69,8 @@ typedef struct replayer {
     mw_replay *out;
     mw_err *err;
     uint64_t durable; /* known durable by the epochs' seals */
+    mw_adopted *pending;       /* of the last entry, if it adopts files ... */
+    mw_generation *pending_in; /* ... into that one (borrowed)             */
     mw_node **nodes;  /* versions of the last entry, for its abort */
     size_t node_count;
     size_t node_capacity;
@@ -164,26 +168,88 @@ static mw_rc apply_commit(replayer *self, const mw_log_entry *entry, const char 
     return MW_OK;
 }
 
+/* The first entry of a generation, with nothing but the table files of a transaction. */
+static mw_rc apply_adopt(replayer *self, const mw_log_entry *entry, const char *name)
+{
+    mw_point *end = &self->out->end;
+    mw_generation *generation = newest(self);
+    MW_CHECK_DISK(generation->first_position == entry->position, self->err, name, entry->offset,
+                  "expected position %" PRIu64 ", which adopts table files, to be the first of "
+                  "generation %" PRIu64 ", found %" PRIu64,
+                  entry->position, generation->number, generation->first_position);
+    mw_adopted *adopted;
+    mw_rc rc =
+        mw_adopted_decode(self->env, self->store->dir, entry, name, &adopted, self->err);
+    if (rc != MW_OK) return rc;
+    self->pending = adopted;
+    self->pending_in = generation;
+    MW_CHECK_DISK(adopted->sequence_first > end->sequence, self->err, name, entry->offset,
+                  "expected sequences above %" PRIu64 ", found %" PRIu64, end->sequence,
+                  adopted->sequence_first);
+    self->before_last = *end;
+    self->node_count = 0;
+    end->sequence = adopted->sequence_last;
+    end->count += adopted->delta;
+    MW_CHECK_DISK(end->count >= 0, self->err, name, entry->offset,
+                  "the count of live ids falls to %" PRId64, end->count);
+    return MW_OK;
+}
+
+/* The last entry was not aborted: opens the files that it adopts. They were durable before it was
+** written, so one that is missing is damage. */
+static mw_rc open_pending(replayer *self)
+{
+    mw_adopted *adopted = self->pending;
+    if (!adopted) return MW_OK;
+    for (uint32_t i = 0; i < adopted->runs->count; i++) {
+        mw_run *run = adopted->runs->runs[i];
+        mw_err cause = {0};
+        mw_table_options options =
+            mw_version_table_options(self->out->manifest, run->file.epoch, run->file.number);
+        options.schema = self->store->schema;
+        mw_rc rc = mw_run_open(run, self->store->tables, &options, &cause);
+        run->above = run->file.props.sequence_min - 1;
+        run->through = run->file.props.sequence_max;
+        if (rc == MW_MISSING) {
+            char name[MW_TABLE_NAME_BYTES];
+            mw_table_name(run->file.epoch, run->file.number, name);
+            return mw_fail_disk(self->err, name, 0,
+                                "the file is missing; position %" PRIu64
+                                " of the log says that it holds rows",
+                                self->pending_in->first_position);
+        }
+        if (rc != MW_OK) return mw_fail(self->err, rc, "%s", cause.text);
+    }
+    mw_generation_adopt(self->pending_in, adopted);
+    self->pending = NULL;
+    return MW_OK;
+}
+
 static mw_rc apply_abort(replayer *self, const mw_log_entry *entry, const char *name)
 {
     mw_scan scan = mw_scan_of(entry->payload);
     uint64_t position = mw_scan_u64(&scan);
     bool good = !scan.failed && mw_scan_left(&scan) == 0 && position == self->out->end.position &&
-                self->node_count > 0;
+                (self->node_count > 0 || self->pending);
     MW_CHECK_DISK(good, self->err, name, entry->offset,
                   "expected the abort of position %" PRIu64 ", found that of %" PRIu64,
                   self->out->end.position, position);
     while (self->node_count > 0) {
         mw_memtable_remove(newest(self)->memtable, self->nodes[--self->node_count]);
     }
-    self->out->end.count = self->before_last.count; /* sequences are not used again */
+    mw_adopted_free(self->pending);
+    self->pending = NULL;
+    self->out->end.count = self->before_last.count;
+    self->out->end.sequence = self->before_last.sequence;
     return MW_OK;
 }
 
 static mw_rc apply(replayer *self, const mw_log_entry *entry, const char *name)
 {
-    mw_rc rc = entry->kind == MW_LOG_ABORT ? apply_abort(self, entry, name)
-                                           : apply_commit(self, entry, name);
+    mw_rc rc = entry->kind == MW_LOG_ABORT ? MW_OK : open_pending(self);
+    if (rc == MW_OK && entry->kind == MW_LOG_ABORT) rc = apply_abort(self, entry, name);
+    if (rc == MW_OK && entry->kind == MW_LOG_COMMIT) rc = apply_commit(self, entry, name);
+    if (rc == MW_OK && entry->kind == MW_LOG_ADOPT) rc = apply_adopt(self, entry, name);
     if (rc != MW_OK) return rc;
     self->out->end.position = entry->position;
     keep_tail(&self->out->tail, entry, mw_max(entry->durable_through, self->durable));
@@ -376,6 +442,7 @@ static mw_rc replay_all(replayer *self)
     for (uint32_t i = 0; rc == MW_OK && i < manifest->epoch_count; i++) {
         if (manifest->epochs[i].sealed) rc = replay_epoch(self, &list, i);
     }
+    if (rc == MW_OK) rc = open_pending(self);
     mw_free(self->env, list.logs);
     if (rc == MW_OK && self->out->generation_count == 0) {
         rc = begin_generation(self, manifest->generation + 1, self->out->end.position + 1);
@@ -401,6 +468,7 @@ mw_rc mw_recover_replay(mw_store *store, mw_manifest *manifest, mw_replay *out, 
     if (rc == MW_OK && out->end.position < store->closed_at) {
         rc = ends_too_early(&self, store->closed_at);
     }
+    mw_adopted_free(self.pending);
     mw_free(store->env, self.nodes);
     return rc;
 }
@@ -435,8 +503,21 @@ static bool log_is_live(const mw_version *version, mw_log_id id)
     return false;
 }
 
+static bool is_run(const mw_generation *generation, uint64_t epoch, uint64_t number)
+{
+    const mw_runs *runs = mw_generation_runs(generation, UINT64_MAX);
+    for (uint32_t i = 0; i < mw_runs_count(runs); i++) {
+        const mw_manifest_file *file = &runs->runs[i]->file;
+        if (file->number == number && file->epoch == epoch) return true;
+    }
+    return false;
+}
+
 static bool table_is_live(const mw_version *version, uint64_t epoch, uint64_t number)
 {
+    for (uint32_t i = 0; i < version->generation_count; i++) {
+        if (is_run(version->generations[i], epoch, number)) return true;
+    }
     for (uint32_t i = 0; i < version->table_count; i++) {
         const mw_table *table = version->tables[i];
         if (mw_table_number(table) == number && mw_table_epoch(table) == epoch) return true;

@@ -10,6 +10,7 @@
 typedef struct totals {
     uint64_t generations;
     uint64_t generation_rows;
+    uint64_t runs; /* files of large transactions that are not listed yet */
     uint64_t base_rows;
     uint64_t base_levels;
     uint64_t physical_rows;
@@ -52,12 +53,26 @@ static mw_rc size_of(mw_store *store, const char *name, uint64_t *bytes, bool *t
     return sys ? mw_fail_sys(err, sys, "reading the size", name) : MW_OK;
 }
 
-static mw_rc add_up(mw_store *store, const mw_version *version, totals *sum, mw_err *err)
+/* The visible rows of a large transaction lie in files from the beginning. */
+static void add_runs(const mw_generation *generation, uint64_t limit, totals *sum)
+{
+    const mw_runs *runs = mw_generation_runs(generation, limit);
+    sum->runs += mw_runs_count(runs);
+    for (uint32_t i = 0; i < mw_runs_count(runs); i++) {
+        const mw_table_props *props = &runs->runs[i]->file.props;
+        sum->physical_rows += props->rows + props->tombstones;
+        sum->file_bytes += props->bytes;
+    }
+}
+
+static mw_rc add_up(mw_store *store, const mw_version *version, uint64_t limit, totals *sum,
+                    mw_err *err)
 {
     for (uint32_t i = 0; i < version->generation_count; i++) {
         const mw_generation *generation = version->generations[i];
         sum->memtable_rows += mw_memtable_versions(generation->memtable);
         sum->memtable_bytes += mw_memtable_bytes(generation->memtable);
+        add_runs(generation, limit, sum);
         for (uint32_t j = 0; j < generation->log_count; j++) {
             char name[MW_LOG_NAME_BYTES];
             uint64_t bytes;
@@ -106,7 +121,7 @@ static mw_rc take_picture(mw_store *store, picture *now, mw_err *err)
     mw_store_unlock(store);
     mw_cache_stats(store->cache, &now->cache_hits, &now->cache_misses, &now->cache_bytes);
     mw_table_pool_stats(store->tables, &now->open_files, &now->index_bytes);
-    return add_up(store, now->version, &now->totals, err);
+    return add_up(store, now->version, now->visible.sequence, &now->totals, err);
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -149,7 +164,7 @@ static void report_rows(const reporter *to, const picture *now)
     integer(to, "generation_rows", sum->generation_rows);
     integer(to, "base_rows", sum->base_rows);
     integer(to, "base_levels", sum->base_levels);
-    integer(to, "files", now->version->manifest->file_count);
+    integer(to, "files", now->version->manifest->file_count + sum->runs);
     integer(to, "file_bytes", sum->file_bytes);
 }
 
@@ -228,6 +243,20 @@ static void list_table(const lister *to, const mw_manifest_file *file)
     to->each(to->arg, &info);
 }
 
+/* Newest first: what a large transaction has brought along. */
+static void list_runs(const lister *to, const mw_version *version, uint64_t limit)
+{
+    for (uint32_t i = 0; i < version->generation_count; i++) {
+        const mw_generation *generation = version->generations[i];
+        const mw_runs *runs = mw_generation_runs(generation, limit);
+        for (uint32_t j = mw_runs_count(runs); j-- > 0;) {
+            mw_manifest_file file = runs->runs[j]->file;
+            file.generation = generation->number;
+            list_table(to, &file);
+        }
+    }
+}
+
 /* A file of another kind, unless it is not there. generation: -1 where it has none. */
 static mw_rc list_file(const lister *to, mw_store *store, const char *kind, const char *name,
                        int64_t generation, mw_err *err)
@@ -264,12 +293,16 @@ static mw_rc list_logs(const lister *to, mw_store *store, const mw_generation *g
 mw_rc mw_report_files(mw_store *store, mw_report_file each, void *arg, mw_err *err)
 {
     const lister to = {each, arg};
-    mw_version *version = mw_store_version(store);
+    mw_store_lock(store);
+    mw_version *version = mw_version_ref(store->version);
+    uint64_t limit = store->visible.sequence;
+    mw_store_unlock(store);
     const mw_manifest *manifest = version->manifest;
     char name[MW_MANIFEST_NAME_BYTES];
     mw_manifest_name(manifest->number, name);
     mw_rc rc = list_file(&to, store, "manifest", name, -1, err);
     if (rc == MW_OK) rc = list_file(&to, store, "state", "state", -1, err);
+    if (rc == MW_OK) list_runs(&to, version, limit);
     for (uint32_t i = 0; rc == MW_OK && i < manifest->file_count; i++) {
         list_table(&to, &manifest->files[i]);
     }

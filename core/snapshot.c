@@ -1,6 +1,7 @@
 /* snapshot.c: reading.
 **
-** A cursor looks at, newest first: the transaction's own changes, the memtables, the table files.
+** A cursor looks at, newest first: the transaction's own changes (in memory, then in runs), the
+** generations (the memtable, then what it has adopted), the table files.
 ** One id is found by asking them in that order and stopping at the first answer, of a base level the
 ** one file that its range belongs to; a range is a merge of all of them, each base level being one
 ** source, with tombstones dropped. The merge is made when the first range is asked for, so a
@@ -53,6 +54,7 @@ mw_rc mw_snapshot_create(mw_store *store, const struct mw_snapshot *of, mw_snaps
     snapshot->count = of->count;
     snapshot->overlay = of->overlay ? mw_memtable_ref(of->overlay) : NULL;
     snapshot->overlay_limit = of->overlay_limit;
+    snapshot->runs = mw_runs_ref(of->runs);
     snapshot->taken_ns = store->env->now_ns(store->env->ctx);
     mw_store_lock(store);
     list(store, snapshot);
@@ -88,6 +90,7 @@ void mw_snapshot_release(mw_snapshot *snapshot)
     mw_store *store = snapshot->store;
     mw_version_unref(snapshot->version);
     mw_memtable_unref(snapshot->overlay);
+    mw_runs_unref(snapshot->runs);
     mw_store_lock(store);
     unlist(store, snapshot);
     mw_store_unlock(store);
@@ -109,9 +112,26 @@ struct mw_cursor {
     uint32_t column_count;
     mw_iter *merge;      /* of everything, NULL until a range is asked for            */
     finder *finders;     /* per generation and base level, made when find comes there */
+    mw_iter **runs;      /* per run that the snapshot sees, newest first, made likewise */
+    uint32_t run_count;
     const mw_node *node; /* find: the id is in memory                                 */
     mw_iter *at;         /* where the cursor stands otherwise: merge or one of finders */
 };
+
+/* What the snapshot sees of generation i besides its memtable. */
+static const mw_runs *runs_of(const mw_snapshot *snapshot, uint32_t i)
+{
+    return mw_generation_runs(snapshot->version->generations[i], snapshot->sequence);
+}
+
+static uint32_t count_runs(const mw_snapshot *snapshot)
+{
+    uint32_t count = mw_runs_count(snapshot->runs);
+    for (uint32_t i = 0; i < snapshot->version->generation_count; i++) {
+        count += mw_runs_count(runs_of(snapshot, i));
+    }
+    return count;
+}
 
 mw_rc mw_cursor_open(mw_snapshot *snapshot, mw_cursor **out, mw_err *err)
 {
@@ -120,6 +140,7 @@ mw_rc mw_cursor_open(mw_snapshot *snapshot, mw_cursor **out, mw_err *err)
     if (!cursor) return mw_fail(err, MW_NOMEM, "no memory for a cursor");
     cursor->snapshot = mw_snapshot_ref(snapshot);
     cursor->column_count = snapshot->version->manifest->schema.column_count;
+    cursor->run_count = count_runs(snapshot);
     *out = cursor;
     return MW_OK;
 }
@@ -141,6 +162,10 @@ void mw_cursor_close(mw_cursor *cursor)
         mw_iter_close(cursor->finders[i].iter);
     }
     mw_free(env, cursor->finders);
+    for (uint32_t i = 0; cursor->runs && i < cursor->run_count; i++) {
+        mw_iter_close(cursor->runs[i]);
+    }
+    mw_free(env, cursor->runs);
     mw_free(env, cursor);
     mw_snapshot_release(snapshot);
 }
@@ -161,8 +186,19 @@ static mw_rc open_tables(const mw_version *version, mw_iter **parts, uint32_t *c
     return rc;
 }
 
-/* Opens an iterator over every part of the snapshot, newest first. *count: how many are open, also
-** after a failure. */
+/* Opens an iterator over each run, newest first. *count: how many parts are open, also after a
+** failure. */
+static mw_rc open_runs(const mw_runs *runs, mw_iter **parts, uint32_t *count, mw_err *err)
+{
+    mw_rc rc = MW_OK;
+    for (uint32_t i = mw_runs_count(runs); rc == MW_OK && i-- > 0;) {
+        rc = mw_table_iter(runs->runs[i]->table, &parts[*count], err);
+        if (rc == MW_OK) (*count)++;
+    }
+    return rc;
+}
+
+/* The same over every part of the snapshot. */
 static mw_rc open_parts(mw_cursor *cursor, mw_iter **parts, uint32_t *count, mw_err *err)
 {
     const mw_snapshot *snapshot = cursor->snapshot;
@@ -173,24 +209,25 @@ static mw_rc open_parts(mw_cursor *cursor, mw_iter **parts, uint32_t *count, mw_
                               &parts[*count], err);
         if (rc == MW_OK) (*count)++;
     }
+    if (rc == MW_OK) rc = open_runs(snapshot->runs, parts, count, err);
     for (uint32_t i = 0; rc == MW_OK && i < version->generation_count; i++) {
         mw_memtable *memtable = version->generations[i]->memtable;
-        if (mw_memtable_versions(memtable) == 0) continue;
-        rc = mw_memtable_iter(memtable, snapshot->sequence, cursor->column_count, &parts[*count],
-                              err);
-        if (rc == MW_OK) (*count)++;
+        if (mw_memtable_versions(memtable) > 0) {
+            rc = mw_memtable_iter(memtable, snapshot->sequence, cursor->column_count,
+                                  &parts[*count], err);
+            if (rc == MW_OK) (*count)++;
+        }
+        if (rc == MW_OK) rc = open_runs(runs_of(snapshot, i), parts, count, err);
     }
     return rc == MW_OK ? open_tables(version, parts, count, err) : rc;
 }
 
-/* The overlay counts by its own sequences, which say nothing beside the store's; the merge wants
-** them to fall with the order of the sources. */
 static mw_rc make_merge(mw_cursor *cursor, mw_err *err)
 {
     if (cursor->merge) return MW_OK;
     const mw_env *env = cursor->snapshot->store->env;
     const mw_version *version = cursor->snapshot->version;
-    size_t room = 1 + (size_t)version->generation_count + finder_count(version);
+    size_t room = 1 + (size_t)cursor->run_count + version->generation_count + finder_count(version);
     mw_iter **parts = mw_alloc_zero(env, room * sizeof(mw_iter *));
     if (!parts) return mw_fail(err, MW_NOMEM, "no memory for a cursor");
     uint32_t count = 0;
@@ -254,25 +291,72 @@ mw_rc mw_cursor_next(mw_cursor *cursor, mw_err *err) { return move(cursor, true,
 
 mw_rc mw_cursor_prev(mw_cursor *cursor, mw_err *err) { return move(cursor, false, err); }
 
-/* The newest version of key in memory, NULL: none there. */
-static const mw_node *find_in_memory(const mw_snapshot *snapshot, mw_slice key)
+/* Is the id in this memtable? Then the cursor stands on it, or nowhere: it was deleted. */
+static bool find_in_memory(mw_cursor *cursor, const mw_memtable *rows, mw_slice key, uint64_t limit)
 {
-    const mw_node *node = NULL;
-    if (snapshot->overlay) node = mw_memtable_find(snapshot->overlay, key, snapshot->overlay_limit);
-    const mw_version *version = snapshot->version;
-    for (uint32_t i = 0; !node && i < version->generation_count; i++) {
-        node = mw_memtable_find(version->generations[i]->memtable, key, snapshot->sequence);
+    const mw_node *node = mw_memtable_find(rows, key, limit);
+    if (node && !mw_node_tombstone(node)) cursor->node = node;
+    return node != NULL;
+}
+
+/* The same for a table file. *place: where its iterator is kept for the next find. */
+static mw_rc find_in_table(mw_cursor *cursor, mw_table *table, mw_iter **place, mw_slice key,
+                           bool *found, mw_err *err)
+{
+    mw_rc rc = mw_table_may_hold(table, key, found, err);
+    if (rc != MW_OK || !*found) return rc;
+    if (!*place) rc = mw_table_iter(table, place, err);
+    if (rc == MW_OK) rc = mw_table_iter_find(*place, key, found, err);
+    if (rc == MW_OK && *found && !(*place)->tombstone) cursor->at = *place;
+    return rc;
+}
+
+/* Places for the iterators of finds. */
+static mw_rc make_places(mw_cursor *cursor, mw_iter ***places, uint32_t count, mw_err *err)
+{
+    if (*places) return MW_OK;
+    *places = mw_alloc_zero(cursor->snapshot->store->env, count * sizeof(mw_iter *));
+    return *places ? MW_OK : mw_fail(err, MW_NOMEM, "no memory for a cursor");
+}
+
+/* The same for a list of runs; `from`: number of its newest one among all that the snapshot
+** sees. */
+static mw_rc find_in_runs(mw_cursor *cursor, const mw_runs *runs, uint32_t from, mw_slice key,
+                          bool *found, mw_err *err)
+{
+    uint32_t count = mw_runs_count(runs);
+    mw_rc rc = count ? make_places(cursor, &cursor->runs, cursor->run_count, err) : MW_OK;
+    for (uint32_t i = 0; rc == MW_OK && !*found && i < count; i++) {
+        mw_table *table = runs->runs[count - 1 - i]->table;
+        rc = find_in_table(cursor, table, &cursor->runs[from + i], key, found, err);
     }
-    return node;
+    return rc;
+}
+
+/* The parts that are not listed yet. */
+static mw_rc find_unlisted(mw_cursor *cursor, mw_slice key, bool *found, mw_err *err)
+{
+    const mw_snapshot *snapshot = cursor->snapshot;
+    const mw_version *version = snapshot->version;
+    uint32_t from = mw_runs_count(snapshot->runs);
+    *found = snapshot->overlay &&
+             find_in_memory(cursor, snapshot->overlay, key, snapshot->overlay_limit);
+    mw_rc rc = *found ? MW_OK : find_in_runs(cursor, snapshot->runs, 0, key, found, err);
+    for (uint32_t i = 0; rc == MW_OK && !*found && i < version->generation_count; i++) {
+        const mw_memtable *rows = version->generations[i]->memtable;
+        const mw_runs *runs = runs_of(snapshot, i);
+        *found = find_in_memory(cursor, rows, key, snapshot->sequence);
+        if (!*found) rc = find_in_runs(cursor, runs, from, key, found, err);
+        from += mw_runs_count(runs);
+    }
+    return rc;
 }
 
 /* Asks table i of the version, with the iterator that is kept for its part of it. */
-static mw_rc find_in(mw_cursor *cursor, uint32_t part, uint32_t i, mw_slice key, mw_err *err)
+static mw_rc find_listed(mw_cursor *cursor, uint32_t part, uint32_t i, mw_slice key, bool *found,
+                         mw_err *err)
 {
     const mw_version *version = cursor->snapshot->version;
-    bool found = false;
-    mw_rc rc = mw_table_may_hold(version->tables[i], key, &found, err);
-    if (rc != MW_OK || !found) return rc;
     if (!cursor->finders) {
         cursor->finders = mw_alloc_zero(version->env, finder_count(version) * sizeof(finder));
         if (!cursor->finders) return mw_fail(err, MW_NOMEM, "no memory for a cursor");
@@ -282,34 +366,27 @@ static mw_rc find_in(mw_cursor *cursor, uint32_t part, uint32_t i, mw_slice key,
         mw_iter_close(own->iter);
         own->iter = NULL;
     }
-    if (!own->iter) rc = mw_table_iter(version->tables[i], &own->iter, err);
     own->table = i;
-    if (rc == MW_OK) rc = mw_table_iter_find(own->iter, key, &found, err);
-    if (rc == MW_OK && found) cursor->at = own->iter;
-    return rc;
+    return find_in_table(cursor, version->tables[i], &own->iter, key, found, err);
 }
 
 mw_rc mw_cursor_find(mw_cursor *cursor, mw_slice key, mw_err *err)
 {
     const mw_version *version = cursor->snapshot->version;
-    cursor->at = NULL;
-    cursor->node = find_in_memory(cursor->snapshot, key);
-    if (cursor->node) {
-        if (mw_node_tombstone(cursor->node)) cursor->node = NULL;
-        return MW_OK;
-    }
     const mw_levels *levels = &version->files->levels;
     uint32_t generations = levels->files[0].count;
-    mw_rc rc = MW_OK;
-    for (uint32_t i = 0; rc == MW_OK && !cursor->at && i < generations; i++) {
-        rc = find_in(cursor, i, i, key, err);
+    bool found;
+    cursor->at = NULL;
+    cursor->node = NULL;
+    mw_rc rc = find_unlisted(cursor, key, &found, err);
+    for (uint32_t i = 0; rc == MW_OK && !found && i < generations; i++) {
+        rc = find_listed(cursor, i, i, key, &found, err);
     }
-    for (uint32_t level = 1; rc == MW_OK && !cursor->at && level <= levels->deepest; level++) {
+    for (uint32_t level = 1; rc == MW_OK && !found && level <= levels->deepest; level++) {
         uint32_t i;
         if (!mw_version_base_table(version, level, key, &i)) continue;
-        rc = find_in(cursor, generations + level - 1, i, key, err);
+        rc = find_listed(cursor, generations + level - 1, i, key, &found, err);
     }
-    if (cursor->at && cursor->at->tombstone) cursor->at = NULL;
     return rc;
 }
 

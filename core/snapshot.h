@@ -12,12 +12,13 @@ struct mw_snapshot {
     int64_t count;          /* live ids, the overlay's changes included            */
     mw_memtable *overlay;   /* a transaction's own changes, NULL: none             */
     uint64_t overlay_limit; /* its changes above this are not seen               */
+    mw_runs *runs;          /* its older changes, NULL: none                     */
     uint64_t taken_ns;
     struct mw_snapshot *older; /* [m] in the list of those that are alive */
     struct mw_snapshot *newer; /* [m] */
 };
 
-/* What a snapshot is made of; version and overlay are referenced. */
+/* What a snapshot is made of; version, overlay and runs are referenced. */
 mw_rc mw_snapshot_create(mw_store *store, const struct mw_snapshot *of, mw_snapshot **snapshot,
                          mw_err *err) MW_MUST_USE;
 

@@ -151,7 +151,13 @@ void mw_store_unpark(mw_store *store)
 
 mw_files_source mw_store_files_source(const mw_store *store, const mw_files *from)
 {
-    return (mw_files_source){store->env, store->dir, store->tables, store->schema, from};
+    return (mw_files_source){
+        .env = store->env,
+        .dir = store->dir,
+        .pool = store->tables,
+        .schema = store->schema,
+        .from = from,
+    };
 }
 
 mw_rc mw_store_build(mw_store *store, mw_manifest *manifest, mw_version **next, mw_err *err)
@@ -160,6 +166,8 @@ mw_rc mw_store_build(mw_store *store, mw_manifest *manifest, mw_version **next, 
     if (rc != MW_OK || !manifest) return rc;
     mw_version *current = mw_store_version(store);
     mw_files_source source = mw_store_files_source(store, current->files);
+    source.generations = current->generations;
+    source.generation_count = current->generation_count;
     mw_files *files;
     rc = mw_files_open(&source, manifest, &files, err);
     if (rc == MW_OK) {

@@ -1,21 +1,27 @@
 /* txn.c: a write transaction, from its first change to its entry in the log.
 **
-** The transaction's changes lie in an overlay, a memtable of its own: readable at once by its own
-** connection, multi-version so that a scan never meets its own inserts (I13), and undone for a
-** savepoint by taking versions out again; where a cursor reads it, by going on with a copy. Its
-** sequences go on from the store's newest one.
+** The transaction's changes lie in an overlay of its own (overlay.c): in memory, and beyond a limit
+** in table files. Its sequences go on from the store's newest one.
 **
-** Prepare turns the overlay into one entry: the newest change of each id, in key order. It freezes
-** a full memtable, reserves room in the segment and allocates everything *before* the entry gets a
-** position; from then on only the log itself can fail.
+** Prepare turns the overlay into one entry. A small transaction's has the rows themselves: the
+** newest change of each id, in key order, which go into the active memtable as well. A large one's,
+** whose overlay was spilled, names the files: it adopts them. Whatever can fail happens *before*
+** the entry gets a position (freezing a full memtable, room in the segment, memory, the files); from
+** then on only the log itself can fail.
 **
 **     full    [turn ------------------ prepare: queue, wait --------------- commit: publish] give
 **     light   [turn ------- prepare: queue] give, wait (published by the leader)
 **
 ** A full entry is the last of the log until it is decided, so cancelling it is a record right
-** behind it: abort. A light entry is committed when it is durable and others may have built on it;
-** so taking it back is a commit of its own, a compensating entry: for each id whose newest version
-** is still the entry's it puts back what was there before.
+** behind it: abort. It gives the entry's sequences back, so that a transaction that goes on can
+** adopt the same files once more. An adopt entry is always full.
+**
+** An adopt entry is always the first of its generation. So its files are older than everything in
+** the generation's memtable, and the flush lists them as they are.
+**
+** A light entry is committed when it is durable and others may have built on it; so taking it back
+** is a commit of its own, a compensating entry: for each id whose newest version is still the
+** entry's it puts back what was there before.
 **
 ** Crash: an entry whose abort is not durable counts; nobody has been told either way. */
 #include "txn.h"
@@ -23,24 +29,21 @@
 #include "background.h"
 #include "epoch.h"
 #include "flush.h"
+#include "overlay.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 enum { COMPENSATE_WAIT_MS = 60000 };
 
-/* One change in the overlay, for undoing it. */
-typedef struct change {
-    mw_node *node;
-    int delta; /* -1, 0, +1 live ids */
-} change;
-
 /* An entry in the log, and its rows in the memtable. */
 typedef struct entry {
     mw_request request;
     mw_generation *generation; /* that the rows were put into */
+    mw_adopted *adopted;       /* the generation's, NULL: it has rows of its own */
     mw_node **nodes;
     uint64_t node_count;
+    uint64_t sequence_before;
     uint64_t sequence_last;
     int64_t delta;
 } entry;
@@ -61,16 +64,12 @@ struct mw_txn {
     mw_store *store;
     mw_version *version; /* the state it started from, up to base.sequence */
     mw_point base;
-    mw_memtable *overlay;
-    change *changes;
-    uint64_t change_count;
-    uint64_t change_capacity;
-    uint64_t change_mark; /* rises with every change, never falls: overlay sequences stay unique */
-    int64_t delta;
+    mw_overlay overlay;
     state state;
     mw_txn_kind kind;
     bool turn;
     bool written; /* entry is in use */
+    bool named;   /* the log may name the overlay's files */
     entry entry;
     mw_undecided undecided;
 };
@@ -84,16 +83,17 @@ static mw_rc open_txn(mw_store *store, mw_txn **out, mw_err *err)
     mw_txn *txn = mw_alloc_zero(store->env, sizeof *txn);
     if (!txn) return mw_fail(err, MW_NOMEM, "no memory for a transaction");
     txn->store = store;
-    txn->overlay = mw_memtable_create(store->env);
-    if (!txn->overlay) {
-        mw_free(store->env, txn);
-        return mw_fail(err, MW_NOMEM, "no memory for a transaction");
-    }
     mw_store_lock(store);
     txn->version = mw_version_ref(store->version);
     txn->base = store->queued;
     bool normal = store->options.durability == MW_DURABILITY_NORMAL;
     mw_store_unlock(store);
+    rc = mw_overlay_init(&txn->overlay, store, txn->base.sequence, err);
+    if (rc != MW_OK) {
+        mw_version_unref(txn->version);
+        mw_free(store->env, txn);
+        return rc;
+    }
     txn->turn = true;
     *out = txn;
     if (normal) mw_background_start(store);
@@ -165,8 +165,7 @@ static void free_txn(mw_txn *txn)
     end_undecided(txn);
     free_entry(store, &txn->entry);
     mw_version_unref(txn->version);
-    mw_memtable_unref(txn->overlay);
-    mw_free(store->env, txn->changes);
+    mw_overlay_free(&txn->overlay, !txn->named);
     mw_free(store->env, txn);
     leave(store);
 }
@@ -195,37 +194,19 @@ static mw_rc check_open(const mw_txn *txn, mw_err *err)
 
 mw_rc mw_txn_exists(mw_txn *txn, mw_slice key, bool *lives, mw_err *err)
 {
-    const mw_node *node = mw_memtable_find(txn->overlay, key, UINT64_MAX);
-    if (node) {
-        *lives = !mw_node_tombstone(node);
-        return MW_OK;
-    }
+    bool found;
+    bool tombstone = false;
+    mw_rc rc = mw_overlay_find(&txn->overlay, key, &found, &tombstone, err);
+    *lives = found && !tombstone;
+    if (rc != MW_OK || found) return rc;
     return mw_version_lives(txn->version, key, txn->base.sequence, lives, err);
 }
 
-static mw_rc grow_changes(mw_txn *txn, mw_err *err)
+/* Room first: so a full disk fails the change, and the transaction is as it was. */
+static mw_rc add_change(mw_overlay *to, const mw_log_op *op, int delta, mw_err *err)
 {
-    if (txn->change_count < txn->change_capacity) return MW_OK;
-    uint64_t capacity = txn->change_capacity ? 2 * txn->change_capacity : 16;
-    change *grown = mw_resize(txn->store->env, txn->changes, capacity * sizeof *grown);
-    if (!grown) return mw_fail(err, MW_NOMEM, "no memory for a transaction");
-    txn->changes = grown;
-    txn->change_capacity = capacity;
-    return MW_OK;
-}
-
-static mw_rc add_change(mw_txn *txn, const mw_log_op *op, int delta, mw_err *err)
-{
-    mw_node *node;
-    mw_rc rc = grow_changes(txn, err);
-    if (rc != MW_OK) return rc;
-    uint64_t sequence = txn->base.sequence + txn->change_mark + 1;
-    rc = mw_memtable_add(txn->overlay, op->key, sequence, op->tombstone, op->row, &node, err);
-    if (rc != MW_OK) return rc;
-    txn->changes[txn->change_count++] = (change){node, delta};
-    txn->change_mark++;
-    txn->delta += delta;
-    return MW_OK;
+    mw_rc rc = mw_overlay_full(to) ? mw_overlay_spill(to, err) : MW_OK;
+    return rc == MW_OK ? mw_overlay_add(to, op, delta, err) : rc;
 }
 
 mw_rc mw_txn_put(mw_txn *txn, mw_slice key, mw_slice row, bool *replaced, mw_err *err)
@@ -238,7 +219,7 @@ mw_rc mw_txn_put(mw_txn *txn, mw_slice key, mw_slice row, bool *replaced, mw_err
     if (rc == MW_OK) rc = mw_txn_exists(txn, key, replaced, err);
     if (rc != MW_OK) return rc;
     mw_log_op op = {false, key, row};
-    return add_change(txn, &op, *replaced ? 0 : 1, err);
+    return add_change(&txn->overlay, &op, *replaced ? 0 : 1, err);
 }
 
 mw_rc mw_txn_delete(mw_txn *txn, mw_slice key, bool *deleted, mw_err *err)
@@ -247,52 +228,35 @@ mw_rc mw_txn_delete(mw_txn *txn, mw_slice key, bool *deleted, mw_err *err)
     if (rc == MW_OK) rc = mw_txn_exists(txn, key, deleted, err);
     if (rc != MW_OK || !*deleted) return rc;
     mw_log_op op = {true, key, {NULL, 0}};
-    return add_change(txn, &op, -1, err);
+    return add_change(&txn->overlay, &op, -1, err);
 }
 
-uint64_t mw_txn_mark(const mw_txn *txn) { return txn->change_count; }
-
-/* Somebody reads the overlay: what is undone must stay for him. From now on the transaction has an
-** overlay of its own, with the changes up to the mark. */
-static mw_rc part_from_readers(mw_txn *txn, uint64_t mark, mw_err *err)
+mw_rc mw_txn_mark(mw_txn *txn, uint64_t *mark, mw_err *err)
 {
-    mw_memtable *fresh = mw_memtable_create(txn->store->env);
-    mw_node **nodes = mw_alloc(txn->store->env, mark * sizeof(mw_node *));
-    mw_rc rc = fresh && nodes ? MW_OK : mw_fail(err, MW_NOMEM, "no memory for a savepoint");
-    for (uint64_t i = 0; rc == MW_OK && i < mark; i++) {
-        const mw_node *node = txn->changes[i].node;
-        rc = mw_memtable_add(fresh, mw_node_key(node), mw_node_sequence(node),
-                             mw_node_tombstone(node), mw_node_row(node), &nodes[i], err);
-    }
-    if (rc == MW_OK) {
-        for (uint64_t i = 0; i < mark; i++) txn->changes[i].node = nodes[i];
-        mw_memtable *before = txn->overlay;
-        txn->overlay = fresh;
-        fresh = before;
-    }
-    mw_memtable_unref(fresh);
-    mw_free(txn->store->env, nodes);
-    return rc;
+    return mw_overlay_mark(&txn->overlay, mark, err);
 }
+
+void mw_txn_release(mw_txn *txn, uint64_t kept) { mw_overlay_release(&txn->overlay, kept); }
 
 mw_rc mw_txn_undo(mw_txn *txn, uint64_t mark, mw_err *err)
 {
     mw_rc rc = check_open(txn, err);
-    if (rc != MW_OK || mark >= txn->change_count) return rc;
-    bool parted = mw_memtable_shared(txn->overlay);
-    if (parted) rc = part_from_readers(txn, mark, err);
-    if (rc != MW_OK) return rc;
-    while (txn->change_count > mark) {
-        const change *last = &txn->changes[--txn->change_count];
-        if (!parted) mw_memtable_remove(txn->overlay, last->node);
-        txn->delta -= last->delta;
-    }
-    return MW_OK;
+    return rc == MW_OK ? mw_overlay_undo(&txn->overlay, mark, err) : rc;
 }
 
-int64_t mw_txn_count_delta(const mw_txn *txn) { return txn->state == FAILED ? 0 : txn->delta; }
+bool mw_txn_changed(const mw_txn *txn) { return !mw_overlay_empty(&txn->overlay); }
+
+int64_t mw_txn_count_delta(const mw_txn *txn)
+{
+    return txn->state == FAILED ? 0 : txn->overlay.delta;
+}
 
 bool mw_txn_prepared(const mw_txn *txn) { return txn->state == PREPARED; }
+
+bool mw_txn_published(const mw_txn *txn)
+{
+    return txn->state == PREPARED && txn->kind == MW_TXN_LIGHT;
+}
 
 mw_rc mw_txn_settle(mw_txn *txn, mw_err *err)
 {
@@ -305,9 +269,10 @@ mw_rc mw_txn_snapshot(mw_txn *txn, mw_snapshot **snapshot, mw_err *err)
     struct mw_snapshot now = {
         .version = txn->version,
         .sequence = txn->base.sequence,
-        .count = txn->base.count + txn->delta,
-        .overlay = txn->overlay,
-        .overlay_limit = txn->base.sequence + txn->change_mark,
+        .count = txn->base.count + txn->overlay.delta,
+        .overlay = txn->overlay.rows,
+        .overlay_limit = txn->overlay.last,
+        .runs = txn->overlay.runs,
     };
     return mw_snapshot_create(txn->store, &now, snapshot, err);
 }
@@ -324,7 +289,7 @@ static mw_rc encode_rows(mw_store *store, mw_memtable *rows, mw_buf *payload, ui
     if (rc != MW_OK) return rc;
     mw_log_rows_open(payload);
     rc = iter->ops->first(iter, err);
-    while (rc == MW_OK && iter->valid && payload->size <= MW_LOG_ENTRY_BYTES_MAX) {
+    while (rc == MW_OK && iter->valid) {
         mw_log_op op = {iter->tombstone, iter->key, mw_memtable_iter_row(iter)};
         mw_log_rows_add(payload, &op);
         ++*count;
@@ -332,11 +297,7 @@ static mw_rc encode_rows(mw_store *store, mw_memtable *rows, mw_buf *payload, ui
     }
     mw_iter_close(iter);
     if (rc == MW_OK) rc = mw_buf_check(payload, err);
-    if (rc == MW_OK && payload->size > MW_LOG_ENTRY_BYTES_MAX) {
-        rc = mw_fail(err, MW_TOOBIG,
-                     "the transaction is larger than %d bytes: commit in smaller parts",
-                     MW_LOG_ENTRY_BYTES_MAX);
-    }
+    assert(rc != MW_OK || payload->size <= MW_LOG_ENTRY_BYTES_MAX);
     return rc;
 }
 
@@ -367,6 +328,29 @@ static mw_rc insert_rows(mw_store *store, mw_memtable *rows, entry *to, uint64_t
     return rc;
 }
 
+/* Room for the entry, and for an abort, which must always find it. */
+static mw_rc reserve_room(mw_store *store, const entry *of, mw_err *err)
+{
+    mw_rc rc = mw_buf_check(&of->request.payload, err);
+    if (rc != MW_OK) return rc;
+    uint64_t room =
+        mw_log_entry_bytes(of->request.payload.size) + mw_log_entry_bytes(sizeof(uint64_t));
+    return mw_log_segment_reserve(store->segment, room, err);
+}
+
+/* What comes behind the entry when `sequences` of them are used. Requires its delta. */
+static void fix_point(mw_store *store, entry *of, uint64_t sequences, uint64_t logical_bytes)
+{
+    mw_store_lock(store);
+    of->generation = mw_generation_ref(store->version->generations[0]);
+    of->sequence_before = store->queued.sequence;
+    of->sequence_last = of->sequence_before + sequences;
+    of->request.after.sequence = of->sequence_last;
+    of->request.after.count = store->queued.count + of->delta;
+    store->figures.logical_bytes += logical_bytes;
+    mw_store_unlock(store);
+}
+
 /* Everything about an entry that can fail before it has a position. */
 static mw_rc make_entry(mw_store *store, mw_memtable *rows, entry *to, mw_err *err)
 {
@@ -377,22 +361,71 @@ static mw_rc make_entry(mw_store *store, mw_memtable *rows, entry *to, mw_err *e
     if (rc == MW_OK) rc = mw_flush_freeze_if_full(store, &frozen, err);
     if (rc != MW_OK) return rc;
     if (frozen) mw_background_wake(store);
-    uint64_t room = mw_log_entry_bytes(to->request.payload.size) +
-                    mw_log_entry_bytes(sizeof(uint64_t)); /* an abort must always find its room */
-    rc = mw_log_segment_reserve(store->segment, room, err);
+    rc = reserve_room(store, to, err);
     if (rc != MW_OK) return rc;
     to->nodes = mw_alloc(store->env, count * sizeof(mw_node *));
     if (!to->nodes) return mw_fail(err, MW_NOMEM, "no memory for a transaction");
-    mw_store_lock(store);
-    to->generation = mw_generation_ref(store->version->generations[0]);
-    uint64_t sequence = store->queued.sequence + 1;
-    to->request.after.sequence = store->queued.sequence + count;
-    to->request.after.count = store->queued.count + to->delta;
-    store->figures.logical_bytes += to->request.payload.size;
-    mw_store_unlock(store);
-    to->sequence_last = to->request.after.sequence;
+    fix_point(store, to, count, to->request.payload.size);
+    uint64_t sequence = to->sequence_before + 1;
     mw_log_rows_close(&to->request.payload, sequence, count, to->delta);
     return insert_rows(store, rows, to, sequence, err);
+}
+
+/* The same for changes that lie in files. */
+static mw_rc make_adopt(mw_overlay *overlay, entry *to, mw_err *err)
+{
+    mw_store *store = overlay->store;
+    mw_runs *runs = overlay->runs;
+    uint64_t number = 0;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < runs->count; i++) bytes += runs->runs[i]->logical_bytes;
+    mw_adopted *adopted;
+    mw_rc rc = mw_adopted_create(store->env, mw_runs_ref(runs), &adopted, err);
+    if (rc != MW_OK) return rc;
+    adopted->sequence_first = overlay->base + 1;
+    adopted->sequence_last = overlay->last;
+    adopted->delta = to->delta;
+    rc = mw_request_create(store, MW_LOG_ADOPT, &to->request, err);
+    if (rc == MW_OK) {
+        mw_adopted_encode(adopted, &to->request.payload);
+        rc = mw_flush_freeze(store, &number, err);
+    }
+    if (rc == MW_OK && number > 0) mw_background_wake(store);
+    if (rc == MW_OK) rc = reserve_room(store, to, err);
+    if (rc != MW_OK) {
+        mw_adopted_free(adopted);
+        return rc;
+    }
+    fix_point(store, to, overlay->last - overlay->base, bytes);
+    assert(to->sequence_before == overlay->base);
+    to->adopted = adopted;
+    mw_generation_adopt(to->generation, adopted);
+    return MW_OK;
+}
+
+/* Is it an entry that adopts files? */
+static bool is_large(const mw_overlay *overlay)
+{
+    return mw_runs_count(overlay->runs) > 0 || !mw_overlay_fits_entry(overlay);
+}
+
+/* The entry of an overlay. What is in memory follows what was spilled. */
+static mw_rc make_any_entry(mw_overlay *overlay, entry *to, mw_err *err)
+{
+    to->delta = overlay->delta;
+    if (!is_large(overlay)) return make_entry(overlay->store, overlay->rows, to, err);
+    mw_rc rc = overlay->change_count > 0 ? mw_overlay_spill(overlay, err) : MW_OK;
+    return rc == MW_OK ? make_adopt(overlay, to, err) : rc;
+}
+
+/* Files that were adopted are listed soon, so that merges may begin with them. Where that fails the
+** next transaction tries again. Requires the turn. */
+static void freeze_adopted(mw_store *store, const entry *of)
+{
+    mw_err ignored = {0};
+    uint64_t number = 0;
+    if (!of->adopted) return;
+    if (mw_flush_freeze(store, &number, &ignored) == MW_OK) mw_background_wake(store);
 }
 
 static mw_rc wait_for_others(mw_txn *txn, mw_err *err)
@@ -402,35 +435,42 @@ static mw_rc wait_for_others(mw_txn *txn, mw_err *err)
     return rc;
 }
 
+/* From now on merges stay clear of what the entry has written. */
+static void begin_undecided(mw_txn *txn)
+{
+    mw_store *store = txn->store;
+    txn->undecided.generation = txn->entry.generation->number;
+    mw_store_lock(store);
+    txn->undecided.next = store->undecided;
+    store->undecided = &txn->undecided;
+    mw_store_unlock(store);
+}
+
 mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err)
 {
     mw_store *store = txn->store;
     mw_rc rc = check_open(txn, err);
     if (rc != MW_OK) return rc;
     txn->kind = kind;
-    if (mw_memtable_versions(txn->overlay) == 0) return wait_for_others(txn, err);
-    txn->entry.delta = txn->delta;
-    rc = make_entry(store, txn->overlay, &txn->entry, err);
+    if (mw_overlay_empty(&txn->overlay)) return wait_for_others(txn, err);
+    if (is_large(&txn->overlay)) txn->kind = MW_TXN_FULL;
+    rc = make_any_entry(&txn->overlay, &txn->entry, err);
     if (rc != MW_OK) {
         free_entry(store, &txn->entry);
         txn->state = FAILED;
         return rc;
     }
-    bool light = kind == MW_TXN_LIGHT;
+    bool light = txn->kind == MW_TXN_LIGHT;
     txn->entry.request.publish = light;
     txn->written = true;
-    if (light) {
-        txn->undecided.generation = txn->entry.generation->number;
-        mw_store_lock(store);
-        txn->undecided.next = store->undecided;
-        store->undecided = &txn->undecided;
-        mw_store_unlock(store);
-    }
+    txn->named = txn->entry.adopted != NULL;
+    if (light) begin_undecided(txn);
     mw_commit_queue(store, &txn->entry.request);
     if (light) give_turn(txn);
     rc = mw_commit_wait(store, &txn->entry.request, err);
     txn->state = rc == MW_OK ? PREPARED : FAILED;
     if (rc != MW_OK) txn->written = false; /* the writer has stopped: nothing can be taken back */
+    if (rc == MW_FENCED) txn->named = false; /* and no successor will ever ask for the files */
     return rc;
 }
 
@@ -441,6 +481,7 @@ mw_rc mw_txn_commit(mw_txn *txn, mw_err *err)
         rc = mw_fail(err, MW_MISUSE, "commit of a transaction that is not prepared");
     } else if (txn->written && txn->kind == MW_TXN_FULL) {
         mw_commit_publish(txn->store, &txn->entry.request);
+        freeze_adopted(txn->store, &txn->entry);
     }
     free_txn(txn);
     return rc;
@@ -458,8 +499,10 @@ static mw_rc write_abort(mw_txn *txn, mw_err *err)
     if (rc == MW_OK) rc = mw_buf_check(&abort.payload, err);
     if (rc == MW_OK) {
         remove_rows(&txn->entry);
+        if (txn->entry.adopted) atomic_store(&txn->entry.adopted->aborted, true);
         mw_store_lock(store);
         abort.after = store->queued;
+        abort.after.sequence = txn->entry.sequence_before;
         abort.after.count -= txn->entry.delta;
         mw_store_unlock(store);
         abort.publish = true;
@@ -468,6 +511,7 @@ static mw_rc write_abort(mw_txn *txn, mw_err *err)
         rc = mw_commit_wait(store, &abort, err);
     }
     mw_request_free(store, &abort);
+    if (rc == MW_OK) txn->named = false;
     return rc;
 }
 
@@ -481,6 +525,11 @@ static mw_rc superseded(mw_txn *txn, const mw_version *now, mw_slice key, bool *
         const mw_generation *generation = now->generations[i];
         if (generation->number <= ours) break;
         *yes = mw_memtable_find(generation->memtable, key, UINT64_MAX) != NULL;
+        if (*yes) break;
+        bool deleted;
+        const mw_runs *runs = mw_generation_runs(generation, UINT64_MAX);
+        mw_rc rc = mw_runs_find(runs, key, yes, &deleted, err);
+        if (rc != MW_OK) return rc;
     }
     for (uint32_t i = 0; !*yes && i < now->table_count; i++) {
         const mw_manifest_file *file = &now->manifest->files[now->table_count - 1 - i];
@@ -497,10 +546,9 @@ typedef struct compensation {
     mw_txn *txn;
     mw_version *now;   /* the state that it is built on              */
     mw_cursor *before; /* over the state that the entry was built on */
-    mw_memtable *undo; /* its rows                                   */
-    uint64_t sequence; /* of the next row in undo                    */
+    mw_overlay undo;   /* its rows                                   */
+    bool named;        /* the log may name the files of undo         */
     mw_buf row;
-    int64_t delta;
 } compensation;
 
 static mw_rc put_back(compensation *self, const mw_iter *written, mw_err *err)
@@ -514,17 +562,17 @@ static mw_rc put_back(compensation *self, const mw_iter *written, mw_err *err)
     mw_buf_clear(&self->row);
     if (lived) rc = mw_cursor_row(self->before, &self->row, err);
     if (rc != MW_OK) return rc;
-    self->delta += (lived ? 1 : 0) - (written->tombstone ? 0 : 1);
-    return mw_memtable_add(self->undo, written->key, ++self->sequence, !lived,
-                           mw_buf_slice(&self->row), NULL, err);
+    int delta = (lived ? 1 : 0) - (written->tombstone ? 0 : 1);
+    mw_log_op op = {!lived, written->key, mw_buf_slice(&self->row)};
+    return add_change(&self->undo, &op, delta, err);
 }
 
 static mw_rc collect(compensation *self, mw_err *err)
 {
     mw_iter *iter;
     mw_txn *txn = self->txn;
-    mw_rc rc =
-        mw_memtable_iter(txn->overlay, UINT64_MAX, txn->store->schema->column_count, &iter, err);
+    uint32_t column_count = txn->store->schema->column_count;
+    mw_rc rc = mw_memtable_iter(txn->overlay.rows, UINT64_MAX, column_count, &iter, err);
     if (rc != MW_OK) return rc;
     rc = iter->ops->first(iter, err);
     while (rc == MW_OK && iter->valid) {
@@ -550,15 +598,17 @@ static mw_rc open_before(mw_txn *txn, mw_cursor **cursor, mw_err *err)
 static mw_rc write_compensation(compensation *self, mw_err *err)
 {
     mw_store *store = self->txn->store;
-    entry undo = {.delta = self->delta};
-    if (mw_memtable_versions(self->undo) == 0) return MW_OK; /* others have replaced all of it */
-    mw_rc rc = make_entry(store, self->undo, &undo, err);
+    entry undo = {0};
+    if (mw_overlay_empty(&self->undo)) return MW_OK; /* others have replaced all of it */
+    mw_rc rc = make_any_entry(&self->undo, &undo, err);
     if (rc == MW_OK) {
+        self->named = undo.adopted != NULL;
         undo.request.publish = true;
         undo.request.sync = true;
         mw_commit_queue(store, &undo.request);
         rc = mw_commit_wait(store, &undo.request, err);
     }
+    if (rc == MW_OK) freeze_adopted(store, &undo);
     free_entry(store, &undo);
     return rc;
 }
@@ -573,14 +623,16 @@ static mw_rc compensate(mw_txn *txn, mw_err *err)
     if (rc != MW_OK) return rc;
     mw_buf_init(&self.row, store->env);
     self.now = mw_store_version(store);
-    self.undo = mw_memtable_create(store->env);
-    if (!self.undo) rc = mw_fail(err, MW_NOMEM, "no memory for taking a commit back");
+    mw_store_lock(store);
+    uint64_t base = store->queued.sequence;
+    mw_store_unlock(store);
+    rc = mw_overlay_init(&self.undo, store, base, err);
     if (rc == MW_OK) rc = open_before(txn, &self.before, err);
     if (rc == MW_OK) rc = collect(&self, err);
     if (rc == MW_OK) rc = write_compensation(&self, err);
     mw_turn_give(store);
     mw_cursor_close(self.before);
-    mw_memtable_unref(self.undo);
+    mw_overlay_free(&self.undo, !self.named);
     mw_version_unref(self.now);
     mw_buf_free(&self.row);
     return rc;

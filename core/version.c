@@ -6,7 +6,10 @@
 ** An id's newest version is in the leftmost part that has one. Among memtables and generations
 ** sequences fall from left to right, because a generation is an interval of positions and a merge
 ** folds the oldest ones. A base level is newer than the next one, id by id: what goes down takes
-** along whatever it overlaps there. */
+** along whatever it overlaps there.
+**
+** A large transaction comes as table files (run.h) that are the first thing in their generation, so
+** they lie directly to the right of its memtable. */
 #include "version.h"
 
 #include <stdlib.h>
@@ -26,6 +29,7 @@ mw_rc mw_generation_create(const mw_env *env, uint64_t number, uint64_t first_po
     generation->number = number;
     generation->first_position = first_position;
     generation->memtable = memtable;
+    atomic_init(&generation->adopted, NULL);
     *out = generation;
     return MW_OK;
 }
@@ -51,9 +55,23 @@ void mw_generation_unref(mw_generation *generation)
 {
     if (!generation || atomic_fetch_sub(&generation->refs, 1) != 1) return;
     mw_memtable_unref(generation->memtable);
+    mw_adopted_free(atomic_load(&generation->adopted));
     mw_log_segment_close(generation->segment);
     mw_free(generation->env, generation->logs);
     mw_free(generation->env, generation);
+}
+
+void mw_generation_adopt(mw_generation *generation, mw_adopted *adopted)
+{
+    assert(!atomic_load(&generation->adopted));
+    atomic_store(&generation->adopted, adopted);
+}
+
+const mw_runs *mw_generation_runs(const mw_generation *generation, uint64_t limit)
+{
+    const mw_adopted *adopted = atomic_load(&generation->adopted);
+    if (!adopted || limit < adopted->sequence_last || atomic_load(&adopted->aborted)) return NULL;
+    return adopted->runs;
 }
 
 mw_table_options mw_version_table_options(const mw_manifest *manifest, uint64_t epoch,
@@ -88,6 +106,18 @@ static mw_table *find_table(const mw_files *from, const mw_manifest_file *file, 
     return NULL;
 }
 
+/* The same among what large transactions have brought along. */
+static mw_table *find_run(const mw_files_source *source, const mw_manifest_file *file)
+{
+    for (uint32_t i = 0; i < source->generation_count; i++) {
+        const mw_runs *runs = mw_generation_runs(source->generations[i], UINT64_MAX);
+        for (uint32_t j = 0; j < mw_runs_count(runs); j++) {
+            if (is_file(runs->runs[j]->table, file)) return runs->runs[j]->table;
+        }
+    }
+    return NULL;
+}
+
 static mw_rc make_table(const mw_files_source *source, const mw_manifest *manifest,
                         const mw_manifest_file *file, mw_table **table, mw_err *err)
 {
@@ -109,6 +139,7 @@ static mw_rc fill_files(const mw_files_source *source, const mw_manifest *manife
         const mw_manifest_file *file = &manifest->files[i];
         mw_table **table = &files->tables[files->table_count];
         mw_table *shared = find_table(source->from, file, &at);
+        if (!shared) shared = find_run(source, file);
         mw_rc rc = MW_OK;
         if (shared) {
             *table = mw_table_ref(shared);
@@ -298,11 +329,17 @@ mw_rc mw_version_lives(const mw_version *version, mw_slice key, uint64_t limit, 
 {
     *lives = false;
     for (uint32_t i = 0; i < version->generation_count; i++) {
-        const mw_node *node = mw_memtable_find(version->generations[i]->memtable, key, limit);
-        if (node) {
-            *lives = !mw_node_tombstone(node);
-            return MW_OK;
+        const mw_generation *generation = version->generations[i];
+        const mw_node *node = mw_memtable_find(generation->memtable, key, limit);
+        bool found = node != NULL;
+        bool tombstone = found && mw_node_tombstone(node);
+        mw_rc rc = MW_OK;
+        if (!found) {
+            const mw_runs *runs = mw_generation_runs(generation, limit);
+            rc = mw_runs_find(runs, key, &found, &tombstone, err);
         }
+        *lives = found && !tombstone;
+        if (found || rc != MW_OK) return rc;
     }
     bool found;
     bool tombstone = false;

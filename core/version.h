@@ -7,13 +7,9 @@
 #ifndef MW_VERSION_H
 #define MW_VERSION_H
 
-#include "log.h"
 #include "level_iter.h"
-#include "manifest.h"
 #include "memtable.h"
-#include "table_read.h"
-
-#include <stdatomic.h>
+#include "run.h"
 
 typedef struct mw_log_id {
     uint64_t epoch;
@@ -28,6 +24,9 @@ typedef struct mw_generation {
     uint64_t number;
     uint64_t first_position;
     mw_memtable *memtable;
+    /* What a large transaction has put below the memtable: set once, before the first entry of the
+    ** generation has its position. NULL: nothing. */
+    _Atomic(mw_adopted *) adopted;
     mw_log_id *logs; /* the segments that hold it */
     uint32_t log_count;
     mw_log_segment *segment; /* the one that we write or wrote, NULL: none; closed with the rest */
@@ -67,6 +66,10 @@ mw_rc mw_generation_create(const mw_env *env, uint64_t number, uint64_t first_po
 mw_rc mw_generation_add_log(mw_generation *generation, mw_log_id log, mw_err *err) MW_MUST_USE;
 mw_generation *mw_generation_ref(mw_generation *generation);
 void mw_generation_unref(mw_generation *generation); /* takes NULL */
+/* Takes them. Requires that no reader's limit reaches their last sequence yet. */
+void mw_generation_adopt(mw_generation *generation, mw_adopted *adopted);
+/* The runs that a reader up to limit sees, all of them or none (NULL). Borrowed. */
+const mw_runs *mw_generation_runs(const mw_generation *generation, uint64_t limit);
 
 typedef struct mw_files_source {
     const mw_env *env;
@@ -74,9 +77,11 @@ typedef struct mw_files_source {
     mw_table_pool *pool;
     const mw_schema *schema; /* outlives the tables */
     const mw_files *from;    /* NULL: the store is being opened */
+    mw_generation *const *generations; /* whose runs may have been listed meanwhile */
+    uint32_t generation_count;
 } mw_files_source;
 
-/* The table files of a manifest; those that `from` has are shared with it. Others were written just
+/* The table files of a manifest; those that `from` or the generations have are shared with them. Others were written just
 ** now, and are verified as far as opening does that. Without `from` no file is opened: the folder is
 ** listed, and MW_MISSING names a file that is not there. One reference. */
 

@@ -10,7 +10,9 @@
 ** announced at all, but for the innermost of them, behind xBegin. Still they may be rolled back to.
 ** So savepoint(n) leaves marks that are there alone, and fills those below n that are not with
 ** MARK_START: all changes came after them. Behind xBegin that holds for n itself, else it gets the
-** present position. rollback_to(-1) undoes everything.
+** present position. rollback_to(-1) undoes everything. release(n) may end several at once. The
+** engine is told which mark is the innermost one still in use: it keeps what lies between marks
+** apart.
 **
 ** Snapshots. All open cursors share one, so that one statement sees one moment. version counts what
 ** changes the view of this connection (its own changes, undo, begin, end): a snapshot of an older
@@ -31,7 +33,7 @@
 #include "connection.h"
 #include "vtab.h"
 
-static const uint64_t MARK_START = UINT64_MAX;
+static const uint64_t MARK_START = 0; /* no other mark lies below it */
 
 struct mx_txn {
     mx_connection *connection; /* borrowed: it outlives its stores                          */
@@ -42,7 +44,6 @@ struct mx_txn {
     bool kept;      /* the connection holds a reference                          */
 
     mw_txn *open;           /* NULL: no transaction                                      */
-    uint64_t start;         /* its first mark                                            */
     uint64_t round;         /* number of the last successful prepare                     */
     bool light;             /* that prepare was a light one: its rows are published      */
     bool in_file;           /* a table in a database file takes part                     */
@@ -229,7 +230,7 @@ static int undo_to(mx_vtab *vtab, mx_txn *txn, uint64_t mark)
     mx_err_clear(&err);
     txn->version++;
     txn->rowid_known = false;
-    if (mw_txn_undo(txn->open, mark == MARK_START ? txn->start : mark, &err) != MW_OK) {
+    if (mw_txn_undo(txn->open, mark, &err) != MW_OK) {
         return mx_txn_fail(vtab, &err);
     }
     return SQLITE_OK;
@@ -243,6 +244,24 @@ static int undo_vanished(mx_vtab *vtab, mx_txn *txn)
     if (rc == SQLITE_OK) rc = undo_to(vtab, txn, MARK_START);
     if (rc == SQLITE_OK) txn->pioneer = NULL;
     return rc;
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+/* The engine may forget all marks behind the innermost savepoint. Marks rise but for those that
+** stand for the start. */
+static void release_marks(mx_txn *txn)
+{
+    int at = txn->mark_count;
+    while (at > 0 && txn->marks[at - 1] == MARK_START) at--;
+    if (txn->open) mw_txn_release(txn->open, at > 0 ? txn->marks[at - 1] : MARK_START);
+}
+
+static int take_mark(mx_vtab *vtab, mx_txn *txn, uint64_t *mark)
+{
+    mw_err err;
+    mx_err_clear(&err);
+    return mw_txn_mark(txn->open, mark, &err) == MW_OK ? SQLITE_OK : mx_txn_fail(vtab, &err);
 }
 
 /* ---- begin ---------------------------------------------------------------------------------- */
@@ -281,7 +300,6 @@ static int ensure_open(mx_vtab *vtab, mx_txn *txn)
         txn->open = NULL;
         return mx_err_vtab(&vtab->base, &err);
     }
-    txn->start = mw_txn_mark(txn->open);
     txn->rowid_known = false;
     txn->version++;
     return SQLITE_OK;
@@ -300,7 +318,7 @@ int mx_txn_begin(sqlite3_vtab *base)
     return ensure_open(vtab, txn);
 }
 
-int mx_txn_write(mx_vtab *vtab, mw_txn **open)
+int mx_txn_change_begin(mx_vtab *vtab, mw_txn **open, uint64_t *mark)
 {
     mx_txn *txn = NULL;
     int rc = make_ready(vtab, &txn);
@@ -309,11 +327,13 @@ int mx_txn_write(mx_vtab *vtab, mw_txn **open)
     /* For tables that were there before xBegin has done it. */
     if (rc == SQLITE_OK && vtab->created && vtab != txn->pioneer) rc = undo_vanished(vtab, txn);
     if (rc != SQLITE_OK) return rc;
-    if (mw_txn_mark(txn->open) == txn->start) txn->pioneer = vtab->created ? vtab : NULL;
+    if (!mw_txn_changed(txn->open)) txn->pioneer = vtab->created ? vtab : NULL;
     txn->joining = NULL;
     *open = txn->open;
-    return SQLITE_OK;
+    return take_mark(vtab, txn, mark);
 }
+
+void mx_txn_change_end(mx_txn *txn) { release_marks(txn); }
 
 void mx_txn_changed(mx_txn *txn) { txn->version++; }
 
@@ -324,7 +344,7 @@ void mx_txn_abandon(mx_txn *txn, uint64_t mark)
     txn->version++;
     txn->rowid_known = false;
     /* The failure before it is the one to report; the engine lets such a transaction only end. */
-    mw_rc rc = mw_txn_mark(txn->open) == mark ? MW_OK : mw_txn_undo(txn->open, mark, &err);
+    mw_rc rc = mw_txn_undo(txn->open, mark, &err);
     (void)rc;
 }
 
@@ -375,7 +395,7 @@ int mx_txn_sync(sqlite3_vtab *base)
     mw_err err;
     mx_err_clear(&err);
     if (mw_txn_prepare(txn->open, kind, &err) != MW_OK) return mx_txn_fail(vtab, &err);
-    txn->light = kind == MW_TXN_LIGHT;
+    txn->light = mw_txn_published(txn->open);
     txn->version++;
     vtab->synced_round = ++txn->round;
     return SQLITE_OK;
@@ -410,7 +430,7 @@ int mx_txn_leave(mx_vtab *vtab)
 {
     mx_txn *txn = vtab->txn;
     if (!txn || !txn->open) return SQLITE_OK;
-    if (mw_txn_mark(txn->open) != txn->start) {
+    if (mw_txn_changed(txn->open)) {
         return mx_err_set(
             &vtab->base, SQLITE_LOCKED,
             "%s has changes in this transaction: COMMIT or ROLLBACK before DROP TABLE", vtab->name);
@@ -446,10 +466,12 @@ int mx_txn_savepoint(sqlite3_vtab *base, int n)
     if (rc == SQLITE_OK) rc = take_back_prepare(vtab, txn);
     if (rc != SQLITE_OK || n < txn->mark_count) return rc;
     rc = grow_marks(txn, n + 1);
-    if (rc != SQLITE_OK) return rc;
     bool old = !txn->open || txn->joining == vtab;
+    uint64_t mark = MARK_START;
+    if (rc == SQLITE_OK && !old) rc = take_mark(vtab, txn, &mark);
+    if (rc != SQLITE_OK) return rc;
     while (txn->mark_count < n) txn->marks[txn->mark_count++] = MARK_START;
-    txn->marks[txn->mark_count++] = old ? MARK_START : mw_txn_mark(txn->open);
+    txn->marks[txn->mark_count++] = mark;
     txn->joining = NULL;
     return SQLITE_OK;
 }
@@ -457,7 +479,9 @@ int mx_txn_savepoint(sqlite3_vtab *base, int n)
 int mx_txn_release_to(sqlite3_vtab *base, int n)
 {
     mx_txn *txn = ((mx_vtab *)base)->txn;
-    if (txn && n >= 0 && n < txn->mark_count) txn->mark_count = n;
+    if (!txn || n < 0 || n >= txn->mark_count) return SQLITE_OK;
+    txn->mark_count = n;
+    if (!mx_connection_is_forked(txn->connection)) release_marks(txn);
     return SQLITE_OK;
 }
 

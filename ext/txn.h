@@ -25,8 +25,10 @@ int mx_txn_rollback_to(sqlite3_vtab *base, int n);
 ** commit nor roll back any more. */
 int mx_txn_leave(mx_vtab *vtab);
 
-/* Makes ready for a change: the turn is held, an earlier prepare is taken back. */
-int mx_txn_write(mx_vtab *vtab, mw_txn **open);
+/* Makes ready for a change: the turn is held, an earlier prepare is taken back, and until the end of
+** the change it may be undone to mark. */
+int mx_txn_change_begin(mx_vtab *vtab, mw_txn **open, uint64_t *mark);
+void mx_txn_change_end(mx_txn *txn);
 /* Tells that a change was made: cursors that are opened from now on see it. */
 void mx_txn_changed(mx_txn *txn);
 /* Undoes a change that failed half-way. */

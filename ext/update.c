@@ -318,15 +318,21 @@ static int delete(change *now, sqlite3_value *old_value)
     return fits ? delete_key(now, &old) : refuse_key_type(now);
 }
 
+static int make_change(change *now, int argc, sqlite3_value **argv, sqlite3_int64 *rowid)
+{
+    if (argc == 1) return delete(now, argv[0]);
+    now->values = argv + 2;
+    if (is_null(argv[0])) return insert(now, argv[1], rowid);
+    return update(now, argv[0], argv[1]);
+}
+
 int mx_update(sqlite3_vtab *base, int argc, sqlite3_value **argv, sqlite3_int64 *rowid)
 {
     change now = {.vtab = (mx_vtab *)base};
-    int rc = mx_txn_write(now.vtab, &now.open);
+    int rc = mx_txn_change_begin(now.vtab, &now.open, &now.mark);
     if (rc != SQLITE_OK) return rc;
     now.mode = sqlite3_vtab_on_conflict(now.vtab->connection->db);
-    now.mark = mw_txn_mark(now.open);
-    if (argc == 1) return delete(&now, argv[0]);
-    now.values = argv + 2;
-    if (is_null(argv[0])) return insert(&now, argv[1], rowid);
-    return update(&now, argv[0], argv[1]);
+    rc = make_change(&now, argc, argv, rowid);
+    mx_txn_change_end(now.vtab->txn);
+    return rc;
 }

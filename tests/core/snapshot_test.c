@@ -174,7 +174,7 @@ static void a_savepoint_undone_does_not_move_an_open_cursor(void **state)
     engine_fill(db, 1, 6, "x");
     mw_txn *txn = engine_begin(db);
     engine_txn_put(txn, 2, "kept");
-    uint64_t mark = mw_txn_mark(txn);
+    uint64_t mark = engine_mark(txn);
     engine_txn_put(txn, 3, "undone");
     engine_txn_delete(txn, 4);
     engine_txn_put(txn, 9, "undone");

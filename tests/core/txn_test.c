@@ -11,9 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -101,7 +99,7 @@ static void the_counter_moves_by_live_ids(void **state)
     assert_int_equal(engine_count(db), 1);
     txn = engine_begin(db);
     for (int64_t id = 100; id < 150; id++) engine_txn_put(txn, id, "x");
-    uint64_t mark = mw_txn_mark(txn);
+    uint64_t mark = engine_mark(txn);
     for (int64_t id = 100; id < 120; id++) engine_txn_delete(txn, id);
     assert_int_equal(mw_txn_count_delta(txn), 30);
     assert_int_equal(mw_txn_undo(txn, mark, NULL), MW_OK);
@@ -137,7 +135,7 @@ static void a_savepoint_takes_back_everything_behind_it(void **state)
             move_rows(db, place);
             mw_txn *txn = engine_begin(db);
             engine_txn_put(txn, 1, "first");
-            uint64_t mark = mw_txn_mark(txn);
+            uint64_t mark = engine_mark(txn);
             engine_txn_put(txn, 1, "second");
             engine_txn_delete(txn, 1);
             engine_txn_put(txn, 2, "two");
@@ -163,9 +161,9 @@ static void marks_nest_and_can_be_used_again(void **state)
     sim *world = engine_world();
     mw_db *db = engine_open(world, NULL);
     mw_txn *txn = engine_begin(db);
-    uint64_t outer = mw_txn_mark(txn);
+    uint64_t outer = engine_mark(txn);
     engine_txn_put(txn, 1, "a");
-    uint64_t inner = mw_txn_mark(txn);
+    uint64_t inner = engine_mark(txn);
     for (int i = 0; i < 20; i++) {
         engine_txn_put(txn, 1, "b");
         engine_txn_put(txn, 2, "c");
@@ -301,7 +299,7 @@ static void a_full_transaction_goes_on_after_taking_its_prepare_back(void **stat
         assert_false(mw_txn_prepared(txn));
         assert_string_equal(engine_txn_rows(db, txn), "1=a 2=b");
         assert_string_equal(engine_rows(db), "1=a");
-        uint64_t mark = mw_txn_mark(txn);
+        uint64_t mark = engine_mark(txn);
         engine_txn_put(txn, 9, "undone");
         assert_int_equal(mw_txn_undo(txn, mark, NULL), MW_OK);
         engine_txn_put(txn, 2, "b");
@@ -497,98 +495,6 @@ static void a_light_transaction_is_doomed_by_taking_its_prepare_back(void **stat
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* Memory whose large pieces are one megabyte of pages shown again and again behind a first one:
-** what is the same byte everywhere fits into it, and a gigabyte costs nothing. */
-enum { REAL_BYTES = 1 << 20, LARGE_BYTES = 8 << 20 };
-static int repeated = -1;
-
-static void *map_large(size_t bytes)
-{
-    size_t whole = (bytes + REAL_BYTES - 1) / REAL_BYTES * REAL_BYTES;
-    uint8_t *at = mmap(NULL, whole, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    assert_true(at != MAP_FAILED);
-    for (size_t i = REAL_BYTES; i + REAL_BYTES < whole; i += REAL_BYTES) {
-        void *again =
-            mmap(at + i, REAL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, repeated, 0);
-        assert_ptr_equal(again, at + i);
-    }
-    return at;
-}
-
-/* The size stands before every piece; for large ones in a page of its own. */
-static void *thrifty_alloc(void *ctx, size_t bytes)
-{
-    (void)ctx;
-    size_t *piece = bytes < LARGE_BYTES ? malloc(bytes + 4096) : map_large(bytes + 4096);
-    if (!piece) return NULL;
-    *piece = bytes;
-    return (uint8_t *)piece + 4096;
-}
-
-static void thrifty_release(void *ctx, void *old)
-{
-    (void)ctx;
-    if (!old) return;
-    size_t *piece = (size_t *)(void *)((uint8_t *)old - 4096);
-    if (*piece < LARGE_BYTES)
-        free(piece);
-    else
-        munmap(piece, (*piece + 4096 + REAL_BYTES - 1) / REAL_BYTES * REAL_BYTES);
-}
-
-static void *thrifty_resize(void *ctx, void *old, size_t bytes)
-{
-    uint8_t *fresh = thrifty_alloc(ctx, bytes);
-    if (!old || !fresh) return fresh;
-    size_t before = *(size_t *)(void *)((uint8_t *)old - 4096);
-    memcpy(fresh, old, before < bytes ? before : bytes);
-    thrifty_release(ctx, old);
-    return fresh;
-}
-
-/* C86: one transaction above a gigabyte. The message has the limit and the remedy, nothing reached
-** the log, the store goes on. */
-static void a_transaction_above_the_limit_is_refused(void **state)
-{
-    (void)state;
-    sim *world = engine_world();
-    mw_env env = *sim_env(world);
-    env.alloc = thrifty_alloc;
-    env.resize = thrifty_resize;
-    env.release = thrifty_release;
-    repeated = memfd_create("repeated", 0);
-    assert_int_equal(ftruncate(repeated, REAL_BYTES), 0);
-    size_t row_bytes = 600u << 20;
-    uint8_t *row = map_large(row_bytes);
-    memset(row, 'w', row_bytes);
-    mw_options options = engine_options();
-    mw_db *db = NULL;
-    uint8_t key[8];
-    bool replaced;
-    mw_err err = {0};
-    assert_int_equal(mw_db_open(&env, ENGINE_STORE, &options, NULL, &db, NULL), MW_OK);
-    engine_put(db, 1, "a");
-    uint64_t writes = sim_calls(world, SIM_WRITE);
-    mw_txn *txn = engine_begin(db);
-    for (int64_t id = 2; id < 4; id++) { /* 1.2 GB in two rows */
-        mw_rc rc =
-            mw_txn_put(txn, engine_key(id, key), mw_slice_of(row, row_bytes), &replaced, &err);
-        if (rc != MW_OK) fail_msg("%s", err.text);
-    }
-    assert_int_equal(mw_txn_prepare(txn, MW_TXN_LIGHT, &err), MW_TOOBIG);
-    assert_string_equal(err.text,
-                        "the transaction is larger than 1073741824 bytes: commit in smaller parts");
-    engine_rollback(txn);
-    assert_int_equal(sim_calls(world, SIM_WRITE), writes);
-    engine_put(db, 5, "works");
-    assert_string_equal(engine_rows(db), "1=a 5=works");
-    engine_close(db);
-    munmap(row, row_bytes);
-    close(repeated);
-    engine_end(world);
-}
-
 /* Each allocation of a transaction in turn is refused: the call fails whole, the transaction goes
 ** on. */
 static void a_change_without_memory_changes_nothing(void **state)
@@ -678,7 +584,7 @@ static void change_something(history *h, mw_txn *txn, bool tell)
         char words[32];
         int64_t id = (int64_t)(next_random(&h->seed) % IDS);
         bool delete = next_random(&h->seed) % 3 == 0;
-        uint64_t mark = mw_txn_mark(txn);
+        uint64_t mark = engine_mark(txn);
         snprintf(words, sizeof words, "v%lld", (long long)++h->written);
         assert_int_equal(engine_txn_try(txn, id, delete ? NULL : words, NULL), MW_OK);
         if (next_random(&h->seed) % 4 == 0) {
@@ -782,7 +688,6 @@ int main(void)
         cmocka_unit_test(compensation_leaves_alone_what_others_wrote_since),
         cmocka_unit_test(compensation_of_nothing_writes_nothing),
         cmocka_unit_test(a_light_transaction_is_doomed_by_taking_its_prepare_back),
-        cmocka_unit_test(a_transaction_above_the_limit_is_refused),
         cmocka_unit_test(a_change_without_memory_changes_nothing),
         cmocka_unit_test(random_histories_agree_with_the_model),
     };

@@ -350,6 +350,41 @@ static void a_crash_leaves_a_commit_and_its_compensation_in_order(void **state)
     crash_all("compensation");
 }
 
+/* I2 I11 I15: all of a large transaction or nothing, and no file of it too many. */
+static void no_crash_leaves_a_part_of_a_spilled_transaction(void **state)
+{
+    (void)state;
+    crash_all("spill");
+}
+
+/* I2 C40 */
+static void no_crash_brings_back_what_a_savepoint_took_back(void **state)
+{
+    (void)state;
+    crash_all("spilled back");
+}
+
+/* I2 */
+static void no_crash_brings_a_cancelled_spill_back(void **state)
+{
+    (void)state;
+    crash_all("spilled abort");
+}
+
+/* I4 I5 I11 */
+static void a_crash_leaves_spilled_files_to_the_log_or_the_manifest(void **state)
+{
+    (void)state;
+    crash_all("spilled flush");
+}
+
+/* I8 I11 */
+static void no_crash_of_a_takeover_loses_adopted_files(void **state)
+{
+    (void)state;
+    crash_all("spilled over");
+}
+
 /* ---- particular cases ------------------------------------------------------------------------ */
 
 static const harness_workload single = {"a case", "", 600, 1 << 20, false, false};
@@ -581,6 +616,11 @@ int main(void)
         cmocka_unit_test(no_crash_of_a_takeover_lets_two_epochs_write),
         cmocka_unit_test(no_crash_brings_a_cancelled_commit_back),
         cmocka_unit_test(a_crash_leaves_a_commit_and_its_compensation_in_order),
+        cmocka_unit_test(no_crash_leaves_a_part_of_a_spilled_transaction),
+        cmocka_unit_test(no_crash_brings_back_what_a_savepoint_took_back),
+        cmocka_unit_test(no_crash_brings_a_cancelled_spill_back),
+        cmocka_unit_test(a_crash_leaves_spilled_files_to_the_log_or_the_manifest),
+        cmocka_unit_test(no_crash_of_a_takeover_loses_adopted_files),
         cmocka_unit_test(without_syncs_a_crash_leaves_a_prefix),
         cmocka_unit_test(a_record_behind_a_lost_one_stays_dead),
         cmocka_unit_test(a_tail_of_zeros_is_no_damage),

@@ -307,6 +307,41 @@ static void a_failed_compensation_is_unknown_and_stops_the_writer(void **state)
     fail_all("compensation");
 }
 
+/* I1 I2 */
+static void a_spill_that_fails_leaves_the_transaction_whole(void **state)
+{
+    (void)state;
+    fail_all("spill");
+}
+
+/* I2 C40 */
+static void a_failed_return_to_a_savepoint_mixes_nothing(void **state)
+{
+    (void)state;
+    fail_all("spilled back");
+}
+
+/* I2 */
+static void a_failed_abort_of_a_spill_keeps_the_files_for_the_next_owner(void **state)
+{
+    (void)state;
+    fail_all("spilled abort");
+}
+
+/* I4 I5 */
+static void a_failed_flush_leaves_adopted_files_to_the_log(void **state)
+{
+    (void)state;
+    fail_all("spilled flush");
+}
+
+/* I8 */
+static void a_failed_takeover_keeps_adopted_files(void **state)
+{
+    (void)state;
+    fail_all("spilled over");
+}
+
 /* I10 with durability normal: a sync that fails later, too, stops the writer. */
 static void without_syncs_a_fault_is_answered_all_the_same(void **state)
 {
@@ -569,6 +604,11 @@ int main(void)
         cmocka_unit_test(a_failed_takeover_leaves_one_writer),
         cmocka_unit_test(a_failed_abort_is_unknown_and_stops_the_writer),
         cmocka_unit_test(a_failed_compensation_is_unknown_and_stops_the_writer),
+        cmocka_unit_test(a_spill_that_fails_leaves_the_transaction_whole),
+        cmocka_unit_test(a_failed_return_to_a_savepoint_mixes_nothing),
+        cmocka_unit_test(a_failed_abort_of_a_spill_keeps_the_files_for_the_next_owner),
+        cmocka_unit_test(a_failed_flush_leaves_adopted_files_to_the_log),
+        cmocka_unit_test(a_failed_takeover_keeps_adopted_files),
         cmocka_unit_test(without_syncs_a_fault_is_answered_all_the_same),
         cmocka_unit_test(after_a_failed_sync_nothing_is_acknowledged_until_reopened),
         cmocka_unit_test(a_failed_sync_fails_every_commit_that_it_covered),

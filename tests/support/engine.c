@@ -137,6 +137,14 @@ void engine_txn_put(mw_txn *txn, int64_t id, const char *words)
 
 void engine_txn_delete(mw_txn *txn, int64_t id) { need(engine_txn_try(txn, id, NULL, &err)); }
 
+uint64_t engine_mark(mw_txn *txn)
+{
+    uint64_t mark = 0;
+    mw_err err = {0};
+    if (mw_txn_mark(txn, &mark, &err) != MW_OK) fail_msg("%s", err.text);
+    return mark;
+}
+
 void engine_commit(mw_txn *txn, mw_txn_kind kind)
 {
     need(mw_txn_prepare(txn, kind, &err));

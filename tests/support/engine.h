@@ -51,6 +51,7 @@ mw_rc engine_try(mw_db *db, int64_t id, const char *words, mw_txn_kind kind, mw_
 mw_txn *engine_begin(mw_db *db);
 void engine_txn_put(mw_txn *txn, int64_t id, const char *words);
 void engine_txn_delete(mw_txn *txn, int64_t id);
+uint64_t engine_mark(mw_txn *txn);
 void engine_commit(mw_txn *txn, mw_txn_kind kind);
 void engine_rollback(mw_txn *txn);
 void engine_put(mw_db *db, int64_t id, const char *words); /* a light transaction of its own */

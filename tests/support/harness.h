@@ -10,6 +10,8 @@
 **     full+1-2       the same, a full one
 **     abort+1        full, prepared, then rolled back: cancelled by an abort record
 **     retry+1+2      full: key 1, prepared, taken back; then key 2 as well, prepared, committed
+**     drop+1         rolled back before any prepare
+**     back+1+2+3     full: the changes, back to a savepoint in their middle (1 and 2), committed
 **     undo+1         light, prepared, then rolled back: a compensating entry
 **     group+1+2+3    light transactions of one key each, each of a thread; all but the first are
 **                    queued while the first one's write is held: they share one write and sync

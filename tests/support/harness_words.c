@@ -42,6 +42,17 @@ const harness_workload harness_workloads[] = {
      600, 1 << 20, false, false},
     {"compensation", "create open light+1+2 undo+1-2+3 light+3 flush undo-1+2 full+4 undo+5", 600,
      1 << 20, false, false},
+    {"spill", "create open light+1 full+1+2+3-1+4+5 light+2 drop+6+7+8+9 light-2-3+7+8", 700, 1500,
+     false, false},
+    {"spilled back", "create open light+1 back+2+3-1+4+5+6 light+3 back+1+2+1+2+1+2 close", 700,
+     1500, false, false},
+    {"spilled abort", "create open abort+2+3+4-1 light+4 retry+1+2+3+5 abort+6+7+8 full+7 close",
+     700, 1500, false, false},
+    {"spilled flush",
+     "create open full+1+2+3+4 flush light+3-1 full+1+2+3-4 merge flush merge full+5+6+7", 700,
+     1500, false, false},
+    {"spilled over", "create open full+1+2+3 b:open !full+7+8+9 b:full-1+3+4+5 b:flush b:light+1",
+     700, 1500, true, false},
     {"normal",
      "create open light+1 full+2 light+3-1 close open light+4+1 abort+5 undo-2 full+5 light-4", 250,
      1 << 20, false, true},
@@ -233,6 +244,41 @@ static bool run_undo(harness *h, const word *w)
     take_back(&a, true);
     a.fate = a.rc == MW_OK ? ORACLE_ACKED : ORACLE_UNKNOWN;
     return settle(h, w, &a) && note_taken_back(h, &a);
+}
+
+static bool run_drop(harness *h, const word *w)
+{
+    attempt a = attempt_of(h, w);
+    attempt_changes(h, &a, 0, w->count);
+    if (a.rc == MW_OK) {
+        a.rc = mw_txn_rollback(a.txn, &a.err);
+        a.txn = NULL;
+    }
+    attempt_end(&a);
+    return settle(h, w, &a);
+}
+
+/* Ends as a commit of the changes before the savepoint. */
+static bool run_back(harness *h, const word *w)
+{
+    uint64_t mark = 0;
+    size_t kept = (w->count + 1) / 2;
+    attempt a = attempt_of(h, w);
+    attempt_changes(h, &a, 0, kept);
+    if (a.rc == MW_OK) a.rc = mw_txn_mark(a.txn, &mark, &a.err);
+    attempt_changes(h, &a, kept, w->count - kept);
+    if (a.rc == MW_OK) a.rc = mw_txn_undo(a.txn, mark, &a.err);
+    if (a.rc != MW_OK) {
+        attempt_end(&a);
+        return settle(h, w, &a);
+    }
+    harness_change changes[WORD_CHANGES_MAX];
+    memcpy(changes, &h->past.changes[h->past.commits[a.commit].first], kept * sizeof *changes);
+    a.commit = harness_note_commit(h, w->engine, changes, kept);
+    a.fate = ORACLE_FAILED;
+    attempt_prepare(&a);
+    attempt_end(&a);
+    return settle(h, w, &a);
 }
 
 /* All changes but the last are prepared and taken back; then all of them are prepared. */
@@ -443,8 +489,9 @@ static const action actions[] = {
     {"create", false, run_create}, {"open", false, run_open},  {"close", true, run_close},
     {"light", true, run_commit},   {"full", true, run_commit}, {"abort", true, run_abort},
     {"undo", true, run_undo},      {"retry", true, run_retry}, {"group", true, run_group},
-    {"flush", true, run_flush},    {"merge", true, run_merge},
-    {"compact", true, run_compact}, {"little", false, run_little}, {"shift", true, run_shift},
+    {"drop", true, run_drop},      {"back", true, run_back},   {"flush", true, run_flush},
+    {"merge", true, run_merge},    {"compact", true, run_compact},
+    {"little", false, run_little}, {"shift", true, run_shift},
 };
 
 static const action *action_named(const char *name)
