@@ -222,21 +222,21 @@ static void report_table(const mw_manifest_file *file, mw_table *table, mw_repor
     each(arg, &info);
 }
 
-/* Newest first. */
+/* Oldest first. */
 static void report_tables(const mw_version *version, uint64_t limit, mw_report_file each, void *arg)
 {
-    for (uint32_t i = 0; i < version->generation_count; i++) {
+    for (uint32_t i = 0; i < version->table_count; i++) {
+        mw_table *table = version->tables[version->table_count - 1 - i];
+        report_table(&version->manifest->files[i], table, each, arg);
+    }
+    for (uint32_t i = version->generation_count; i-- > 0;) {
         const mw_generation *generation = version->generations[i];
         const mw_runs *runs = mw_generation_runs(generation, limit);
-        for (uint32_t j = mw_runs_count(runs); j-- > 0;) {
+        for (uint32_t j = 0; j < mw_runs_count(runs); j++) {
             mw_manifest_file file = runs->runs[j]->file;
             file.generation = generation->number;
             report_table(&file, runs->runs[j]->table, each, arg);
         }
-    }
-    for (uint32_t i = 0; i < version->table_count; i++) {
-        const mw_manifest_file *files = version->manifest->files;
-        report_table(&files[version->table_count - 1 - i], version->tables[i], each, arg);
     }
 }
 
