@@ -97,7 +97,8 @@ mw_rc mw_txn_begin(mw_db *db, uint64_t wait_ms, mw_txn **txn, mw_err *err) MW_MU
 mw_rc mw_txn_exists(mw_txn *txn, mw_slice key, bool *lives, mw_err *err) MW_MUST_USE;
 /* Stores a row (value.h), new or in place of what was there. Each call is atomic: where it fails,
 ** the transaction may go on. What outgrows memtable_bytes is written to files meanwhile (MW_FULL:
-** there is no room for them). MW_TOOBIG: a key above MW_KEY_BYTES_MAX, a row above 1 GB. */
+** there is no room for them). MW_TOOBIG: a key above MW_KEY_BYTES_MAX, a row above 1 GB, more than
+** 16384 such files. */
 mw_rc mw_txn_put(mw_txn *txn, mw_slice key, mw_slice row, bool *replaced, mw_err *err) MW_MUST_USE;
 /* Deletes an id; nothing happens when it does not live. */
 mw_rc mw_txn_delete(mw_txn *txn, mw_slice key, bool *deleted, mw_err *err) MW_MUST_USE;

@@ -42,7 +42,7 @@
 static const uint8_t magic[8] = {'m', 'w', 'a', 'l', 'l', 'o', 'g', '\n'};
 
 enum {
-    LOG_FORMAT_VERSION = 1,
+    LOG_FORMAT_VERSION = 2,
 
     HEADER_MAGIC = 0,
     HEADER_VERSION = 8,

@@ -137,8 +137,7 @@ static mw_rc count_adopted(const mw_log_view *view, const mw_log_entry *entry, c
                            mw_log_line *line, mw_err *err)
 {
     mw_adopted *adopted;
-    const mw_store *store = view->store;
-    mw_rc rc = mw_adopted_decode(store->env, store->dir, entry, file, &adopted, err);
+    mw_rc rc = mw_adopted_decode(view->env, entry, file, &adopted, err);
     if (rc != MW_OK) return rc;
     for (uint32_t i = 0; i < adopted->runs->count; i++) {
         line->puts += adopted->runs->runs[i]->file.props.rows;

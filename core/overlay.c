@@ -25,6 +25,14 @@
 ** commit. A row takes less room there than in the overlay. */
 enum { SPILL_BYTES_MAX = MW_LOG_ENTRY_BYTES_MAX / 4 };
 
+/* Each look-up asks every run, so there must not be too many: where memtables are small, those of a
+** large transaction grow with the number of its runs. */
+enum {
+    RUNS_A_STEP = 256,           /* after so many the limit doubles, */
+    GROWN_BYTES_MAX = 64 << 20,  /* up to this                       */
+    RUNS_MAX = 1 << 14,          /* a quarter of what a manifest may list */
+};
+
 mw_rc mw_overlay_init(mw_overlay *overlay, mw_store *store, uint64_t base, mw_err *err)
 {
     *overlay = (mw_overlay){.store = store, .base = base, .last = base, .spilled = base};
@@ -92,9 +100,17 @@ mw_rc mw_overlay_add(mw_overlay *overlay, const mw_log_op *op, int delta, mw_err
 
 /* ---- spilling -------------------------------------------------------------------------------- */
 
+static uint64_t spill_bytes(const mw_overlay *overlay)
+{
+    uint64_t bytes = overlay->store->options.memtable_bytes;
+    uint32_t steps = mw_runs_count(overlay->runs) / RUNS_A_STEP;
+    while (steps-- > 0 && bytes < GROWN_BYTES_MAX) bytes *= 2;
+    return mw_min(bytes, SPILL_BYTES_MAX);
+}
+
 bool mw_overlay_full(const mw_overlay *overlay)
 {
-    uint64_t limit = mw_min(overlay->store->options.memtable_bytes, SPILL_BYTES_MAX);
+    uint64_t limit = spill_bytes(overlay);
     size_t rows_bytes = mw_memtable_bytes(overlay->rows);
     return rows_bytes > 0 && rows_bytes + overlay->change_count * sizeof(mw_change) >= limit;
 }
@@ -176,7 +192,7 @@ static mw_rc write_run(const mw_overlay *overlay, const part *of, mw_run *run, m
     }
     rc = mw_table_writer_finish(writer, &run->file.props, &run->file.keys, err);
     if (rc != MW_OK) return rc;
-    rc = mw_run_open(run, store->tables, &options, err);
+    rc = mw_run_open(run, store->tables, store->dir, &options, err);
     if (rc != MW_OK) mw_store_remove_table(store, &run->file);
     return rc;
 }
@@ -188,7 +204,13 @@ static mw_rc add_run(const mw_overlay *overlay, const part *of, mw_runs **runs, 
     mw_run *run = NULL;
     mw_runs *longer;
     if (of->change_count == 0) return MW_OK;
-    mw_rc rc = mw_run_create(env, overlay->store->dir, &run, err);
+    if (mw_runs_count(*runs) == RUNS_MAX) {
+        return mw_fail(err, MW_TOOBIG,
+                       "the transaction has filled %d table files: commit in smaller parts, or with "
+                       "a larger memtable",
+                       RUNS_MAX);
+    }
+    mw_rc rc = mw_run_create(env, &run, err);
     if (rc != MW_OK) return rc;
     rc = write_run(overlay, of, run, err);
     if (rc == MW_OK) {

@@ -179,7 +179,7 @@ static mw_rc apply_adopt(replayer *self, const mw_log_entry *entry, const char *
                   entry->position, generation->number, generation->first_position);
     mw_adopted *adopted;
     mw_rc rc =
-        mw_adopted_decode(self->env, self->store->dir, entry, name, &adopted, self->err);
+        mw_adopted_decode(self->env, entry, name, &adopted, self->err);
     if (rc != MW_OK) return rc;
     self->pending = adopted;
     self->pending_in = generation;
@@ -207,7 +207,7 @@ static mw_rc open_pending(replayer *self)
         mw_table_options options =
             mw_version_table_options(self->out->manifest, run->file.epoch, run->file.number);
         options.schema = self->store->schema;
-        mw_rc rc = mw_run_open(run, self->store->tables, &options, &cause);
+        mw_rc rc = mw_run_open(run, self->store->tables, self->store->dir, &options, &cause);
         run->above = run->file.props.sequence_min - 1;
         run->through = run->file.props.sequence_max;
         if (rc == MW_MISSING) {

@@ -243,13 +243,13 @@ static void list_table(const lister *to, const mw_manifest_file *file)
     to->each(to->arg, &info);
 }
 
-/* Newest first: what a large transaction has brought along. */
+/* Oldest first: what large transactions have brought along. */
 static void list_runs(const lister *to, const mw_version *version, uint64_t limit)
 {
-    for (uint32_t i = 0; i < version->generation_count; i++) {
+    for (uint32_t i = version->generation_count; i-- > 0;) {
         const mw_generation *generation = version->generations[i];
         const mw_runs *runs = mw_generation_runs(generation, limit);
-        for (uint32_t j = mw_runs_count(runs); j-- > 0;) {
+        for (uint32_t j = 0; j < mw_runs_count(runs); j++) {
             mw_manifest_file file = runs->runs[j]->file;
             file.generation = generation->number;
             list_table(to, &file);
@@ -302,10 +302,10 @@ mw_rc mw_report_files(mw_store *store, mw_report_file each, void *arg, mw_err *e
     mw_manifest_name(manifest->number, name);
     mw_rc rc = list_file(&to, store, "manifest", name, -1, err);
     if (rc == MW_OK) rc = list_file(&to, store, "state", "state", -1, err);
-    if (rc == MW_OK) list_runs(&to, version, limit);
     for (uint32_t i = 0; rc == MW_OK && i < manifest->file_count; i++) {
         list_table(&to, &manifest->files[i]);
     }
+    if (rc == MW_OK) list_runs(&to, version, limit);
     for (uint32_t i = version->generation_count; rc == MW_OK && i-- > 0;) {
         rc = list_logs(&to, store, version->generations[i], err);
     }

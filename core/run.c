@@ -18,20 +18,20 @@
 #include <inttypes.h>
 #include <string.h>
 
-mw_rc mw_run_create(const mw_env *env, int dir, mw_run **out, mw_err *err)
+mw_rc mw_run_create(const mw_env *env, mw_run **out, mw_err *err)
 {
     mw_run *run = mw_alloc_zero(env, sizeof *run);
     if (!run) return mw_fail(err, MW_NOMEM, "no memory for a part of a transaction");
     run->env = env;
-    run->dir = dir;
     atomic_init(&run->refs, 1);
     *out = run;
     return MW_OK;
 }
 
-mw_rc mw_run_open(mw_run *run, mw_table_pool *pool, const mw_table_options *options, mw_err *err)
+mw_rc mw_run_open(mw_run *run, mw_table_pool *pool, int dir, const mw_table_options *options,
+                  mw_err *err)
 {
-    mw_table_listing listing = {run->dir, &run->file.props, &run->file.keys};
+    mw_table_listing listing = {dir, &run->file.props, &run->file.keys};
     mw_rc rc = mw_table_make(pool, options, &listing, &run->table, err);
     return rc == MW_OK ? mw_table_probe(run->table, err) : rc;
 }
@@ -183,7 +183,6 @@ static bool is_sane(const mw_run *run, const mw_adopted *whole, uint64_t above, 
 
 typedef struct decoder {
     mw_scan scan; /* over the runs that are still to come */
-    int dir;
     uint64_t epoch;
     uint32_t count;
 } decoder;
@@ -194,7 +193,7 @@ static mw_rc decode_runs(decoder *from, mw_adopted *adopted, bool *sane, mw_err 
     uint64_t above = adopted->sequence_first - 1;
     for (uint32_t i = 0; *sane && i < from->count; i++) {
         mw_run *run;
-        mw_rc rc = mw_run_create(adopted->env, from->dir, &run, err);
+        mw_rc rc = mw_run_create(adopted->env, &run, err);
         if (rc != MW_OK) return rc;
         adopted->runs->runs[adopted->runs->count++] = run;
         rc = decode_run(&from->scan, run, err);
@@ -216,11 +215,11 @@ static mw_rc create_room(const mw_env *env, uint32_t count, mw_adopted **adopted
     return mw_adopted_create(env, runs, adopted, err);
 }
 
-mw_rc mw_adopted_decode(const mw_env *env, int dir, const mw_log_entry *entry,
-                        const char *log_file, mw_adopted **out, mw_err *err)
+mw_rc mw_adopted_decode(const mw_env *env, const mw_log_entry *entry, const char *log_file,
+                        mw_adopted **out, mw_err *err)
 {
     enum { RUN_BYTES_MIN = 8 * 8 + 2 };
-    decoder from = {mw_scan_of(entry->payload), dir, entry->epoch, 0};
+    decoder from = {mw_scan_of(entry->payload), entry->epoch, 0};
     uint64_t first = mw_scan_u64(&from.scan);
     uint64_t last = mw_scan_u64(&from.scan);
     int64_t delta = (int64_t)mw_scan_u64(&from.scan);

@@ -14,7 +14,6 @@
 
 typedef struct mw_run {
     const mw_env *env;
-    int dir;
     atomic_uint refs;
     mw_table *table;       /* NULL until mw_run_open                                    */
     mw_manifest_file file; /* level 0, without a generation; keys: the run's own memory */
@@ -33,10 +32,10 @@ typedef struct mw_runs {
 } mw_runs;
 
 /* A run without a file yet. One reference. */
-mw_rc mw_run_create(const mw_env *env, int dir, mw_run **run, mw_err *err) MW_MUST_USE;
+mw_rc mw_run_create(const mw_env *env, mw_run **run, mw_err *err) MW_MUST_USE;
 /* Opens its file, which must be the one that run->file describes. The schema in options outlives
 ** the run. */
-mw_rc mw_run_open(mw_run *run, mw_table_pool *pool, const mw_table_options *options,
+mw_rc mw_run_open(mw_run *run, mw_table_pool *pool, int dir, const mw_table_options *options,
                   mw_err *err) MW_MUST_USE;
 void mw_run_unref(mw_run *run); /* takes NULL */
 /* Nothing will ever name the file: it goes with the last reference. Requires that it is open. */
@@ -73,7 +72,7 @@ void mw_adopted_free(mw_adopted *adopted); /* takes NULL */
 
 void mw_adopted_encode(const mw_adopted *adopted, mw_buf *payload);
 /* What an entry of the log says; the files are not opened. log_file: its segment, for messages. */
-mw_rc mw_adopted_decode(const mw_env *env, int dir, const mw_log_entry *entry,
-                        const char *log_file, mw_adopted **adopted, mw_err *err) MW_MUST_USE;
+mw_rc mw_adopted_decode(const mw_env *env, const mw_log_entry *entry, const char *log_file,
+                        mw_adopted **adopted, mw_err *err) MW_MUST_USE;
 
 #endif

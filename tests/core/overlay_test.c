@@ -211,6 +211,64 @@ static void rows_may_be_larger_than_a_memtable(void **state)
     engine_end(world);
 }
 
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* Small memtables make small files; a large transaction's grow with their number. */
+static void the_files_of_a_transaction_grow_with_their_number(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = open_tiny(world);
+    mw_txn *txn = engine_begin(db);
+    put_range(txn, 1, 1000, "v");
+    uint64_t early = engine_store(db)->table_number;
+    put_range(txn, 1001, 9000, "v");
+    uint64_t all = engine_store(db)->table_number;
+    assert_true(early > 100);
+    assert_true(all < early * 6);
+    engine_commit(txn, MW_TXN_FULL);
+    assert_int_equal(engine_count(db), 9000);
+    engine_close(db);
+    engine_end(world);
+}
+
+/* C86: the limit is named, and what to do; what was there stays. The list of files is made up: one
+** file, as often as the limit says. */
+static void more_files_than_the_limit_are_refused(void **state)
+{
+    (void)state;
+    enum { LIMIT = 16384 };
+    sim *world = engine_world();
+    mw_db *db = open_tiny(world);
+    mw_txn *turn = engine_begin(db);
+    mw_store *store = engine_store(db);
+    uint8_t key[8];
+    mw_log_op op = {true, engine_key(1, key), {NULL, 0}};
+    mw_overlay overlay;
+    mw_err err = {0};
+    assert_int_equal(mw_overlay_init(&overlay, store, 0, NULL), MW_OK);
+    assert_int_equal(mw_overlay_add(&overlay, &op, 0, NULL), MW_OK);
+    assert_int_equal(mw_overlay_spill(&overlay, NULL), MW_OK);
+    mw_run **same = malloc(LIMIT * sizeof(mw_run *));
+    assert_non_null(same);
+    for (int i = 0; i < LIMIT; i++) same[i] = overlay.runs->runs[0];
+    mw_runs *many = NULL;
+    assert_int_equal(mw_runs_create(store->env, NULL, 0, same, LIMIT, &many, NULL), MW_OK);
+    mw_runs_unref(overlay.runs);
+    overlay.runs = many;
+    assert_int_equal(mw_overlay_add(&overlay, &op, 0, NULL), MW_OK);
+    assert_int_equal(mw_overlay_spill(&overlay, &err), MW_TOOBIG);
+    assert_string_equal(err.text, "the transaction has filled 16384 table files: commit in smaller "
+                                  "parts, or with a larger memtable");
+    assert_int_equal(overlay.change_count, 1);
+    mw_overlay_free(&overlay, true);
+    free(same);
+    engine_rollback(turn);
+    assert_int_equal(table_files(world), 0);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* ---- taking back ----------------------------------------------------------------------------- */
 
 /* Rolled back: no file is left, the log has not grown, others never saw anything. */
@@ -739,6 +797,8 @@ int main(void)
         cmocka_unit_test(spilled_changes_do_what_others_do),
         cmocka_unit_test(a_spilled_transaction_may_consist_of_deletes),
         cmocka_unit_test(rows_may_be_larger_than_a_memtable),
+        cmocka_unit_test(the_files_of_a_transaction_grow_with_their_number),
+        cmocka_unit_test(more_files_than_the_limit_are_refused),
         cmocka_unit_test(rolling_back_removes_the_files),
         cmocka_unit_test(undoing_drops_the_runs_behind_the_mark),
         cmocka_unit_test(a_released_mark_is_refused),

@@ -495,6 +495,34 @@ static void a_light_transaction_is_doomed_by_taking_its_prepare_back(void **stat
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
+/* C86: keys and rows above their limits: the message has the limit, nothing has changed. Neither is
+** looked at before. */
+static void what_is_above_a_limit_is_refused(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    mw_txn *txn = engine_begin(db);
+    uint8_t key[8];
+    uint8_t byte = 0;
+    bool replaced;
+    mw_err err = {0};
+    engine_txn_put(txn, 1, "a");
+    mw_slice row = mw_slice_of(&byte, (1u << 30) + 1);
+    assert_int_equal(mw_txn_put(txn, engine_key(2, key), row, &replaced, &err), MW_TOOBIG);
+    assert_string_equal(err.text, "a key of 8 and a row of 1073741825 bytes, the limit is "
+                                  "1073741824 each");
+    err = (mw_err){0};
+    mw_slice longer = mw_slice_of(&byte, 65536);
+    assert_int_equal(mw_txn_put(txn, longer, mw_slice_of(NULL, 0), &replaced, &err), MW_TOOBIG);
+    assert_string_equal(err.text, "a key of 65536 bytes, the limit is 65535");
+    assert_int_equal(mw_txn_count_delta(txn), 1);
+    engine_commit(txn, MW_TXN_LIGHT);
+    assert_string_equal(engine_rows(db), "1=a");
+    engine_close(db);
+    engine_end(world);
+}
+
 /* Each allocation of a transaction in turn is refused: the call fails whole, the transaction goes
 ** on. */
 static void a_change_without_memory_changes_nothing(void **state)
@@ -688,6 +716,7 @@ int main(void)
         cmocka_unit_test(compensation_leaves_alone_what_others_wrote_since),
         cmocka_unit_test(compensation_of_nothing_writes_nothing),
         cmocka_unit_test(a_light_transaction_is_doomed_by_taking_its_prepare_back),
+        cmocka_unit_test(what_is_above_a_limit_is_refused),
         cmocka_unit_test(a_change_without_memory_changes_nothing),
         cmocka_unit_test(random_histories_agree_with_the_model),
     };
