@@ -192,7 +192,7 @@ static mw_rc decode_runs(decoder *from, mw_adopted *adopted, bool *sane, mw_err 
 {
     uint64_t above = adopted->sequence_first - 1;
     for (uint32_t i = 0; *sane && i < from->count; i++) {
-        mw_run *run;
+        mw_run *run = NULL;
         mw_rc rc = mw_run_create(adopted->env, &run, err);
         if (rc != MW_OK) return rc;
         adopted->runs->runs[adopted->runs->count++] = run;
