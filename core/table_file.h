@@ -62,6 +62,11 @@ mw_rc mw_table_hold_directory(mw_table *table, const mw_group *group, mw_cached 
 mw_rc mw_table_hold_page(mw_table *table, const mw_page_ref *ref, bool key, mw_cached **held,
                          mw_err *err) MW_MUST_USE;
 
+/* The table and directory of the group in which an iterator stands; NULL: it is not an iterator of a
+** table, or stands nowhere. Borrowed until it moves. *row: in the group. */
+const mw_directory *mw_table_iter_place(const mw_iter *iter, mw_table **table, uint32_t *row,
+                                        uint64_t *group);
+
 /* Number of the last group whose first key is <= key; UINT64_MAX: key lies before all. */
 uint64_t mw_table_group_of(const mw_table *table, mw_slice key);
 
