@@ -24,11 +24,18 @@
 ** An output ends at the size limit, and where it has come to overlap so many files of the next
 ** level that taking it down later would be a large job (LevelDB's rule).
 **
+** Groups that no other input touches are copied as they are stored (table_copy.c): where rows come
+** nearly in key order, that is almost all of them. A group must not be cut short for that, so rows
+** that stand before a copied group are first brought to at least half of its size, together with
+** the rows of one group if need be.
+**
 ** Slices: a step merges a bounded number of rows and bytes, so whoever runs it can flush, stop or be
 ** interrupted in between; nothing is locked over a step that a writer or reader needs. */
 #include "compact.h"
 
+#include "format.h"
 #include "merge.h"
+#include "table_copy.h"
 #include "txn.h"
 
 #include <inttypes.h>
@@ -37,6 +44,7 @@ enum {
     SLICE_ROWS = 8192,
     SLICE_BYTES = 1 << 20,
     FILE_BYTES_MIN = 4 << 20,
+    COPY_BYTES = 1 << 17, /* a stored group of so much is large, however few its rows are */
     FILE_PART = 4,      /* of a memtable's bytes is a base file */
     OVERLAP_FILES = 10, /* of the next level, at most about, that an output spans */
 };
@@ -76,6 +84,8 @@ struct mw_compact {
     mw_manifest_file *outputs;  /* the finished ones, with their keys  */
     uint32_t output_count;
     uint32_t passed[MW_LEVELS_MAX]; /* deeper levels: first file that does not end before the key */
+    mw_buf last;                    /* highest key of the group that was copied                    */
+    uint32_t split_at;              /* rows at which the group at hand ends early, 0: nowhere     */
     uint32_t spanned;               /* files of the next level that the output at hand overlaps   */
 };
 
@@ -177,6 +187,7 @@ static mw_rc create(mw_store *store, mw_version *version, const mw_pick_limits *
     self->store = store;
     self->version = version;
     self->limits = *limits;
+    mw_buf_init(&self->last, store->env);
     *out = self;
     return MW_OK;
 }
@@ -225,6 +236,7 @@ static mw_rc open_output(mw_compact *self, mw_err *err)
     };
     self->options.number = self->file.number;
     self->spanned = 0;
+    self->split_at = 0;
     return mw_table_writer_create(store->env, store->dir, &self->options, &self->writer, err);
 }
 
@@ -283,13 +295,72 @@ static bool begins_file(mw_compact *self)
            self->spanned >= OVERLAP_FILES;
 }
 
-static mw_rc write_version(mw_compact *self, mw_err *err)
+/* The output that the id at hand belongs to becomes the one at hand. */
+static mw_rc need_output(mw_compact *self, mw_err *err)
 {
     mw_rc rc = MW_OK;
-    if (self->merge->tombstone && !may_lie_deeper(self)) return MW_OK;
     if (self->writer && begins_file(self)) rc = finish_output(self, err);
     if (rc == MW_OK && !self->writer) rc = open_output(self, err);
-    return rc == MW_OK ? mw_table_writer_add(self->writer, self->merge, err) : rc;
+    return rc;
+}
+
+static mw_rc write_version(mw_compact *self, mw_err *err)
+{
+    if (self->merge->tombstone && !may_lie_deeper(self)) return MW_OK;
+    mw_rc rc = need_output(self, err);
+    if (rc == MW_OK) rc = mw_table_writer_add(self->writer, self->merge, err);
+    if (rc != MW_OK || self->split_at == 0) return rc;
+    if (mw_table_writer_rows(self->writer) < self->split_at) return MW_OK;
+    self->split_at = 0;
+    return mw_table_writer_end_group(self->writer, err);
+}
+
+/* Would the group that begins with the id at hand come out as it is? */
+static bool stays_whole(const mw_compact *self, const mw_table_group *group, mw_slice next,
+                        bool alone)
+{
+    uint32_t full = self->options.group_rows ? self->options.group_rows : MW_GROUP_ROWS;
+    bool large = group->rows >= full / 2 || group->bytes >= COPY_BYTES;
+    return large && group->tombstones == 0 &&
+           (alone || mw_slice_compare(group->last, next) < 0);
+}
+
+/* Copies the group that begins here, where that is right. *copied: the merge stands behind it. */
+static mw_rc copy_group(mw_compact *self, bool *copied, mw_err *err)
+{
+    mw_slice next;
+    bool alone;
+    mw_table_group group;
+    *copied = false;
+    mw_iter *leader = mw_merge_leader(self->merge, &next, &alone);
+    mw_iter *file = mw_level_iter_file(leader);
+    bool possible;
+    mw_rc rc = mw_table_copy_look(file ? file : leader, &self->last, &group, &possible, err);
+    if (rc != MW_OK || !possible || !stays_whole(self, &group, next, alone)) return rc;
+    rc = need_output(self, err);
+    if (rc != MW_OK) return rc;
+    uint32_t before = mw_table_writer_rows(self->writer);
+    if (before > 0 && before < group.rows / 2) {
+        self->split_at = (before + group.rows + 1) / 2;
+        return MW_OK;
+    }
+    self->split_at = 0;
+    rc = mw_table_writer_end_group(self->writer, err);
+    if (rc == MW_OK) rc = mw_table_copy_group(file ? file : leader, self->writer, err);
+    if (rc == MW_OK) rc = self->merge->ops->seek(self->merge, mw_buf_slice(&self->last), err);
+    if (rc == MW_OK) rc = self->merge->ops->next(self->merge, err);
+    *copied = rc == MW_OK;
+    return rc;
+}
+
+/* The next id, or a whole group. */
+static mw_rc write_next(mw_compact *self, mw_err *err)
+{
+    bool copied;
+    mw_rc rc = copy_group(self, &copied, err);
+    if (rc != MW_OK || copied) return rc;
+    rc = write_version(self, err);
+    return rc == MW_OK ? self->merge->ops->next(self->merge, err) : rc;
 }
 
 mw_rc mw_compact_step(mw_compact *self, bool *done, mw_err *err)
@@ -299,10 +370,9 @@ mw_rc mw_compact_step(mw_compact *self, bool *done, mw_err *err)
     for (int i = 0; rc == MW_OK && self->merge && self->merge->valid; i++) {
         if (i == SLICE_ROWS || bytes >= SLICE_BYTES) break;
         uint64_t before = self->writer ? mw_table_writer_bytes(self->writer) : 0;
-        rc = write_version(self, err);
+        rc = write_next(self, err);
         uint64_t after = self->writer ? mw_table_writer_bytes(self->writer) : 0;
         if (after > before) bytes += after - before;
-        if (rc == MW_OK) rc = self->merge->ops->next(self->merge, err);
     }
     *done = rc == MW_OK && (!self->merge || !self->merge->valid);
     return rc;
@@ -438,6 +508,7 @@ void mw_compact_abandon(mw_compact *self)
         mw_key_range_free(env, &self->outputs[i].keys);
     }
     mw_free(env, self->outputs);
+    mw_buf_free(&self->last);
     mw_iter_close(self->merge);
     mw_version_unref(self->version);
     mw_free(env, self);

@@ -256,3 +256,19 @@ mw_rc mw_merge_create(const mw_env *env, mw_iter **sources, uint32_t count,
     *iter = &m->base;
     return MW_OK;
 }
+
+mw_iter *mw_merge_leader(mw_iter *iter, mw_slice *next, bool *alone)
+{
+    merge *m = self(iter);
+    assert(iter->valid);
+    *next = mw_slice_of(NULL, 0);
+    *alone = true;
+    if (iter->ops != &merge_ops) return iter; /* the view of a single source */
+    if (m->standing > 1) {
+        uint32_t child = 1;
+        if (m->standing > 2 && comes_first(m, &m->heap[2], &m->heap[1])) child = 2;
+        *next = m->heap[child].source->key;
+        *alone = false;
+    }
+    return m->heap[0].source;
+}

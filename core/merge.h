@@ -18,4 +18,8 @@ typedef enum mw_tombstones {
 mw_rc mw_merge_create(const mw_env *env, mw_iter **sources, uint32_t count,
                       mw_tombstones tombstones, mw_iter **iter, mw_err *err) MW_MUST_USE;
 
+/* The source in which a merge stands, borrowed until it moves. *next: the key at which the next one
+** of the others stands, borrowed likewise; *alone: they are all at their end. Requires valid. */
+mw_iter *mw_merge_leader(mw_iter *iter, mw_slice *next, bool *alone);
+
 #endif

@@ -38,6 +38,7 @@ enum {
     SOURCES_MAX = 32,   /* generations read at once: each has pages in memory                   */
     SMALL_PART = 4,     /* a file below this part of the limit is small: merged with neighbours */
     COMPACT_FILES = 8,  /* about so many are merged by one job of a compaction                  */
+    WASTE_PART = 16,    /* of a memtable's bytes: below it obsolete versions are not worth a job */
     SCORE_DUE = 100,
 };
 
@@ -264,7 +265,8 @@ static uint64_t score_generations(const mw_manifest *manifest, const mw_levels *
     uint64_t pending = levels->files[0].count;
     uint64_t due = mw_max(limits->merge_generations, 1);
     if (pending >= due || pending == 0) return pending * SCORE_DUE / due;
-    bool early = pending >= (due + 3) / 4 && is_wasteful(manifest, levels);
+    bool early = pending >= (due + 3) / 4 && is_wasteful(manifest, levels) &&
+                 levels->bytes[0] >= limits->memtable_bytes / WASTE_PART;
     return early ? SCORE_DUE : pending * SCORE_DUE / due;
 }
 

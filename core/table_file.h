@@ -139,6 +139,11 @@ mw_rc mw_table_filter_passes(mw_table *table, mw_slice key, bool *maybe, mw_err 
 /* Does key lie between the lowest and the highest one? Needs no pin. */
 bool mw_table_in_range(const mw_table *table, mw_slice key);
 
+/* The table and directory of the group in which an iterator stands; NULL: it is not an iterator of a
+** table, or stands nowhere. Borrowed until it moves. *row: in the group. */
+const mw_directory *mw_table_iter_place(const mw_iter *iter, mw_table **table, uint32_t *row,
+                                        uint64_t *group);
+
 /* Number of the last group whose first key is <= key; UINT64_MAX: key lies before all. */
 uint64_t mw_table_group_of(const mw_table *table, mw_slice key);
 

@@ -368,3 +368,14 @@ mw_rc mw_table_iter_find(mw_iter *base, mw_slice key, bool *found, mw_err *err)
     *found = base->valid;
     return rc;
 }
+
+const mw_directory *mw_table_iter_place(const mw_iter *base, mw_table **table, uint32_t *row,
+                                        uint64_t *group)
+{
+    const table_iter *iter = (const table_iter *)base;
+    if (base->ops != &iter_ops || !base->valid) return NULL;
+    *table = iter->table;
+    *row = iter->row;
+    *group = iter->group;
+    return iter->directory;
+}

@@ -407,19 +407,13 @@ static void clear_group(mw_table_writer *writer)
     memset(&writer->group, 0, sizeof writer->group);
 }
 
-static mw_rc put_group(mw_table_writer *writer, mw_err *err)
+/* Behind its pages and statistics. */
+static mw_rc close_group(mw_table_writer *writer, mw_err *err)
 {
-    if (writer->rows == 0) return MW_OK;
     mw_group *group = &writer->group;
-    group->offset = writer->offset;
-    group->rows = writer->rows;
-    for (uint32_t c = 0; c < column_total(writer); c++) {
-        mw_rc rc = put_column(writer, &writer->columns[c], c == 0, err);
-        if (rc) return rc;
-        if (c > 0) put_statistics(writer, &writer->columns[c]);
-    }
     mw_rc rc = put_directory(writer, err);
     if (rc) return rc;
+    group->rows = writer->rows;
     group->first = mw_buf_slice(&writer->first_key);
     group->last = mw_buf_slice(&writer->last_key);
     mw_group_put(group, &writer->index);
@@ -428,6 +422,18 @@ static mw_rc put_group(mw_table_writer *writer, mw_err *err)
     writer->frame.group_count++;
     clear_group(writer);
     return mw_buf_check(&writer->index, err);
+}
+
+static mw_rc put_group(mw_table_writer *writer, mw_err *err)
+{
+    if (writer->rows == 0) return MW_OK;
+    writer->group.offset = writer->offset;
+    for (uint32_t c = 0; c < column_total(writer); c++) {
+        mw_rc rc = put_column(writer, &writer->columns[c], c == 0, err);
+        if (rc) return rc;
+        if (c > 0) put_statistics(writer, &writer->columns[c]);
+    }
+    return close_group(writer, err);
 }
 
 /* ---- adding -------------------------------------------------------------------------------- */
@@ -474,14 +480,9 @@ static mw_rc gather(mw_table_writer *writer, column *col, const mw_value *value,
     return mw_buf_check(&col->bytes, err);
 }
 
-static mw_rc gather_key(mw_table_writer *writer, mw_slice key, mw_err *err)
+/* For filter, index and range. Requires that rows does not count it yet. */
+static mw_rc note_key(mw_table_writer *writer, mw_slice key, mw_err *err)
 {
-    bool text = writer->options.schema->key == MW_KEY_TEXT;
-    mw_value value = {.type = text ? MW_TEXT : MW_BLOB, .bytes = key};
-    if (writer->options.schema->key == MW_KEY_INTEGER) {
-        value.type = MW_INTEGER;
-        value.integer = mw_key_get_integer(key.data);
-    }
     uint64_t hash = mw_hash(key.data, key.size, writer->frame.seed);
     mw_buf_put(&writer->hashes, &hash, sizeof hash);
     mw_buf_clear(&writer->last_key);
@@ -492,6 +493,18 @@ static mw_rc gather_key(mw_table_writer *writer, mw_slice key, mw_err *err)
     if (rc == MW_OK) rc = mw_buf_check(&writer->file_first_key, err);
     if (rc == MW_OK) rc = mw_buf_check(&writer->last_key, err);
     if (rc == MW_OK) rc = mw_buf_check(&writer->first_key, err);
+    return rc;
+}
+
+static mw_rc gather_key(mw_table_writer *writer, mw_slice key, mw_err *err)
+{
+    bool text = writer->options.schema->key == MW_KEY_TEXT;
+    mw_value value = {.type = text ? MW_TEXT : MW_BLOB, .bytes = key};
+    if (writer->options.schema->key == MW_KEY_INTEGER) {
+        value.type = MW_INTEGER;
+        value.integer = mw_key_get_integer(key.data);
+    }
+    mw_rc rc = note_key(writer, key, err);
     return rc ? rc : gather(writer, &writer->columns[0], &value, err);
 }
 
@@ -530,16 +543,76 @@ static bool key_is_next(const mw_table_writer *writer, mw_slice key)
     return first || mw_slice_compare(mw_buf_slice(&writer->last_key), key) < 0;
 }
 
+/* May the key be added? */
+static mw_rc expect_key(const mw_table_writer *writer, mw_slice key, mw_err *err)
+{
+    if (writer->broken) return mw_fail(err, writer->broken, "%s failed before", writer->name);
+    if (key_is_next(writer, key)) return MW_OK;
+    return mw_fail(err, MW_MISUSE, "keys of %s must ascend", writer->name);
+}
+
 mw_rc mw_table_writer_add(mw_table_writer *writer, mw_iter *iter, mw_err *err)
 {
     assert(iter->valid);
-    if (writer->broken) return mw_fail(err, writer->broken, "%s failed before", writer->name);
-    if (!key_is_next(writer, iter->key)) {
-        return mw_fail(err, MW_MISUSE, "keys of %s must ascend", writer->name);
-    }
+    mw_rc rc = expect_key(writer, iter->key, err);
+    if (rc != MW_OK) return rc;
     assert(iter->sequence == 0 || (iter->sequence >= writer->options.sequence_min &&
                                    iter->sequence <= writer->options.sequence_max));
     writer->broken = gather_row(writer, iter, err);
+    return writer->broken;
+}
+
+uint32_t mw_table_writer_rows(const mw_table_writer *writer) { return writer->rows; }
+
+mw_rc mw_table_writer_end_group(mw_table_writer *writer, mw_err *err)
+{
+    if (writer->broken) return mw_fail(err, writer->broken, "%s failed before", writer->name);
+    writer->broken = put_group(writer, err);
+    return writer->broken;
+}
+
+/* ---- groups of other files ----------------------------------------------------------------- */
+
+static mw_rc copy_page(mw_table_writer *writer, const mw_stored_page *page, mw_err *err)
+{
+    mw_block block;
+    if (writer->page_count == 0) writer->group.offset = writer->offset;
+    mw_rc rc = put_block(writer, page->bytes, &block, err);
+    if (rc) return rc;
+    mw_page_ref ref = {.checksum = block.checksum,
+                       .raw_bytes = page->raw_bytes,
+                       .stored_bytes = (uint32_t)page->bytes.size,
+                       .rows = page->rows};
+    mw_page_ref_put(&ref, &writer->refs);
+    if (page->divides) mw_buf_bytes(&writer->refs, page->separator);
+    writer->page_count++;
+    return mw_buf_check(&writer->refs, err);
+}
+
+mw_rc mw_table_writer_copy_page(mw_table_writer *writer, const mw_stored_page *page, mw_err *err)
+{
+    assert(writer->rows == 0);
+    if (writer->broken) return mw_fail(err, writer->broken, "%s failed before", writer->name);
+    writer->broken = copy_page(writer, page, err);
+    return writer->broken;
+}
+
+mw_rc mw_table_writer_copy_key(mw_table_writer *writer, mw_slice key, mw_err *err)
+{
+    assert(writer->page_count > 0);
+    mw_rc rc = expect_key(writer, key, err);
+    if (rc == MW_OK) rc = note_key(writer, key, err);
+    writer->rows += rc == MW_OK;
+    writer->broken = rc; /* half a group cannot be ended */
+    return rc;
+}
+
+mw_rc mw_table_writer_copy_end(mw_table_writer *writer, mw_slice statistics, mw_err *err)
+{
+    assert(writer->rows > 0);
+    if (writer->broken) return mw_fail(err, writer->broken, "%s failed before", writer->name);
+    mw_buf_put_slice(&writer->statistics, statistics);
+    writer->broken = close_group(writer, err);
     return writer->broken;
 }
 

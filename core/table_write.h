@@ -50,6 +50,29 @@ mw_rc mw_table_writer_create(const mw_env *env, int dir, const mw_table_options 
 /* Adds the version that iter stands on. Requires keys strictly ascending (checked: misuse). */
 mw_rc mw_table_writer_add(mw_table_writer *writer, mw_iter *iter, mw_err *err) MW_MUST_USE;
 
+/* Rows in the group at hand; a group that has become full is none any more. */
+uint32_t mw_table_writer_rows(const mw_table_writer *writer);
+/* Ends the group at hand, if it has rows, before it is full. */
+mw_rc mw_table_writer_end_group(mw_table_writer *writer, mw_err *err) MW_MUST_USE;
+
+/* A page as another file stores it. */
+typedef struct mw_stored_page {
+    mw_slice bytes;
+    uint32_t raw_bytes; /* more than bytes.size: it is compressed */
+    uint32_t rows;
+    bool divides;       /* a key page that is not the group's first: */
+    mw_slice separator; /* ... what lies between it and the one before */
+} mw_stored_page;
+
+/* A whole group without tombstones as another file stores it (table_copy.h): all pages in their
+** order, then every key, then its statistics. Requires that no group is at hand, and that nothing
+** else is added in between. */
+mw_rc mw_table_writer_copy_page(mw_table_writer *writer, const mw_stored_page *page,
+                                mw_err *err) MW_MUST_USE;
+mw_rc mw_table_writer_copy_key(mw_table_writer *writer, mw_slice key, mw_err *err) MW_MUST_USE;
+mw_rc mw_table_writer_copy_end(mw_table_writer *writer, mw_slice statistics,
+                               mw_err *err) MW_MUST_USE;
+
 /* How large the file is by now: grows with each group that is full. */
 uint64_t mw_table_writer_bytes(const mw_table_writer *writer);
 

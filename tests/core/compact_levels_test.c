@@ -4,6 +4,7 @@
 #include "compact.h"
 
 #include "engine.h"
+#include "table_copy.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -365,6 +366,113 @@ static void hidden_rows_before_the_first_live_one_are_passed_over(void **state)
     engine_end(world);
 }
 
+/* ---- groups that are copied ------------------------------------------------------------------ */
+
+/* In all table files. */
+static uint32_t group_count(mw_db *db)
+{
+    const mw_version *version = engine_store(db)->version;
+    uint32_t groups = 0;
+    for (uint32_t i = 0; i < version->table_count; i++) {
+        mw_iter *iter;
+        assert_int_equal(mw_table_iter(version->tables[i], &iter, NULL), MW_OK);
+        mw_table_group group;
+        for (assert_int_equal(iter->ops->first(iter, NULL), MW_OK); iter->valid;) {
+            groups += mw_table_copy_possible(iter, &group);
+            assert_int_equal(iter->ops->next(iter, NULL), MW_OK);
+        }
+        mw_iter_close(iter);
+    }
+    return groups;
+}
+
+/* Rows in key order but for a few late ones: what is copied and what is merged gives one store, the
+** same as rows that are merged one by one; groups stay at least half full. */
+static void copied_groups_are_as_if_merged(void **state)
+{
+    (void)state;
+    enum { ROWS = 1600, GROUP = 16 };
+    uint64_t seed = first_seed() | 1;
+    for (int round = 0; round < 12; round++) {
+        mw_options options = quiet_options();
+        options.group_rows = GROUP;
+        options.page_bytes = round % 2 ? 60 : 0;
+        options.compression = round % 3;
+        options.file_bytes = round % 4 == 3 ? 3000 : 1 << 20;
+        sim *world = engine_world();
+        mw_db *db = engine_open(world, &options);
+        static char model[ROWS][WORDS_BYTES];
+        int64_t live = ROWS;
+        fill_and_flush(db, 0, ROWS, "x");
+        for (int i = 0; i < ROWS; i++) snprintf(model[i], WORDS_BYTES, "x%d", i);
+        engine_merge(db, 0);
+        for (int step = 0; step < 4; step++) {
+            mw_txn *txn = engine_begin(db);
+            for (uint64_t late = 1 + roll(&seed) % 8; late > 0; late--) {
+                int64_t id = (int64_t)(roll(&seed) % ROWS);
+                bool delete = roll(&seed) % 4 == 0;
+                live -= model[id][0] != 0;
+                snprintf(model[id], WORDS_BYTES, "%s", delete ? "" : "late");
+                live += model[id][0] != 0;
+                engine_txn_try(txn, id, delete ? NULL : "late", NULL);
+            }
+            engine_commit(txn, MW_TXN_LIGHT);
+            engine_flush(db);
+            engine_merge(db, 0);
+            assert_string_equal(engine_check(db), "ok");
+            assert_int_equal(engine_count(db), live);
+            assert_int_equal(engine_figure(db, "physical_rows"), live);
+        }
+        for (int64_t id = 0; id < ROWS; id++) {
+            const char *found = engine_find(db, id);
+            assert_string_equal(found ? found : "", model[id]);
+        }
+        uint32_t most = 2 * ROWS / GROUP + 8 + (uint32_t)engine_figure(db, "files");
+        assert_in_range(group_count(db), ROWS / GROUP - 8, most);
+        engine_close(db);
+        engine_end(world);
+    }
+}
+
+/* A page of a group that would be copied is damaged: told, not copied on (I9). */
+static void damage_is_not_copied(void **state)
+{
+    (void)state;
+    mw_options options = quiet_options();
+    options.group_rows = 16;
+    options.file_bytes = 1 << 20;
+    char path[ENGINE_PATH_BYTES];
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    fill_and_flush(db, 0, 100, "x");
+    assert_true(engine_file(world, "table-", 0, path));
+    fill_and_flush(db, 99, 2, "y"); /* the groups before lie alone */
+    engine_close(db);
+    uint64_t bits = 8 * (uint64_t)sim_file_size(world, path);
+    int told = 0;
+    for (uint64_t bit = 8 * 64; bit < bits; bit += 8 * 97 + 1) {
+        sim_file_flip(world, path, bit);
+        mw_db *again = NULL;
+        uint32_t folded;
+        mw_rc rc = engine_try_open(world, &options, &again, NULL);
+        if (rc == MW_OK) {
+            rc = mw_db_merge(again, 0, NULL, NULL, &folded, NULL);
+            if (rc == MW_OK) { /* the filter, which a merge does not read */
+                assert_int_equal(engine_count(again), 101);
+                assert_string_equal(engine_check(again), "ok");
+            }
+            bool done = rc == MW_OK;
+            engine_close(again);
+            if (done) break;
+        }
+        assert_int_equal(rc, MW_CORRUPT);
+        told++;
+        sim_file_flip(world, path, bit);
+    }
+    assert_true(told > 3);
+    engine_end(world);
+}
+
 /* ---- interrupted, failing -------------------------------------------------------------------- */
 
 static bool after_some(void *arg)
@@ -569,6 +677,8 @@ int main(void)
         cmocka_unit_test(a_merge_writes_files_of_bounded_size),
         cmocka_unit_test(a_merge_never_brings_an_older_value_back),
         cmocka_unit_test(hidden_rows_before_the_first_live_one_are_passed_over),
+        cmocka_unit_test(copied_groups_are_as_if_merged),
+        cmocka_unit_test(damage_is_not_copied),
         cmocka_unit_test(an_interrupted_compaction_keeps_what_is_finished),
         cmocka_unit_test(a_job_that_fails_changes_nothing),
         cmocka_unit_test(writers_do_not_wait_for_a_merge_of_a_long_backlog),

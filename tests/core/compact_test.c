@@ -405,7 +405,7 @@ static void an_interrupted_merge_changes_nothing(void **state)
     mw_db *db = engine_open(world, NULL);
     engine_fill(db, 1, 20000, "x");
     engine_flush(db);
-    engine_put(db, 5, "five");
+    engine_fill(db, 1, 20000, "y");
     engine_flush(db);
     for (int slices = 0; slices < 3; slices++) {
         int left = slices;

@@ -211,6 +211,12 @@ static void waste_makes_a_merge_due(void **state)
     read_store(&s, "1:a-z 0:a-z 0:a-z");
     s.manifest.count = 10;
     assert_int_equal(mw_pick_due(&s.manifest, &limits).kind, MW_PICK_NOTHING);
+    limits = usual_limits(); /* and not for next to nothing */
+    read_store(&s, "1:a-z*90 0:a-z*25 0:a-z*25");
+    s.manifest.count = 10;
+    assert_int_equal(mw_pick_due(&s.manifest, &limits).kind, MW_PICK_MERGE);
+    s.files[2].props.bytes = 24;
+    assert_int_equal(mw_pick_due(&s.manifest, &limits).kind, MW_PICK_NOTHING);
 }
 
 /* ---- generations that are asked for ---------------------------------------------------------- */
