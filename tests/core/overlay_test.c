@@ -102,7 +102,9 @@ static void a_large_transaction_is_written_once(void **state)
     engine_flush(db);
     assert_int_equal(table_files(world), committed);
     assert_int_equal(engine_figure(db, "file_bytes"), bytes);
-    assert_int_equal(engine_figure(db, "bytes_written"), bytes);
+    /* The rows once, and the entry that names their files. */
+    int64_t written = engine_figure(db, "bytes_written");
+    assert_true(written >= bytes && written < bytes + 1024);
     assert_int_equal(engine_figure(db, "physical_rows"), 60);
     assert_true(engine_figure(db, "bytes_logical") > 60 * 8);
     assert_string_equal(engine_rows(db), range(1, 60, "v"));
