@@ -6,10 +6,10 @@
 **                           +-- not set:       it will be loaded by whoever asks
 **
 ** Pinning a resident part is one atomic addition. The rule that makes it right: RESIDENT is set and
-** cleared under the pool's mutex alone, and it is cleared by a compare-and-swap from "RESIDENT and no
-** pin" to zero. So whoever has added his pin and seen RESIDENT keeps the part, and whoever has not
-** seen it comes to the mutex, behind whoever drops it. The part is written before RESIDENT is set
-** (release) and read after it was seen (acquire).
+** cleared under the pool's mutex alone, and it is cleared by a compare-and-swap from "RESIDENT and
+** no pin" to zero. So whoever has added his pin and seen RESIDENT keeps the part, and whoever has
+** not seen it comes to the mutex, behind whoever drops it. The part is written before RESIDENT is
+** set (release) and read after it was seen (acquire).
 **
 ** Files are opened and read outside of the mutex; a part that is being loaded is marked, and others
 ** who want it wait for that. An index pins its file while it is loaded, never the other way round.

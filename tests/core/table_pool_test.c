@@ -290,7 +290,7 @@ static void rewrite(place *at, uint32_t i)
 }
 
 /* C32: while a table is closed its file goes, is cut, grows, is swapped with another one of the
-** store, or with one of the same name. Each use says so; index and filter may still be in memory. */
+** store, or with one of the same name. Each use says so, also with the index still in memory. */
 static void a_file_changed_while_closed_is_found(void **state)
 {
     (void)state;
@@ -337,7 +337,8 @@ static void other_keys_than_the_manifests_are_found(void **state)
         mw_table *table;
         const rows *model = &at.models[0];
         mw_table_options options = options_of(&at, 0);
-        mw_key_range keys = {rows_key(model, (size_t)end), rows_key(model, model->count - 2 + (size_t)end)};
+        size_t first = (size_t)end;
+        mw_key_range keys = {rows_key(model, first), rows_key(model, model->count - 2 + first)};
         mw_table_listing listing = {at.folder.dir, &at.props[0], &keys};
         assert_int_equal(mw_table_make(at.pool, &options, &listing, &table, &err), MW_OK);
         assert_int_equal(mw_table_probe(table, &err), MW_CORRUPT);

@@ -1,5 +1,5 @@
-/* table_pool_threads_test.c: threads that ask many tables while two files may be open and hardly any
-** index stays in memory: right answers, and no file that is dropped under a reader. */
+/* table_pool_threads_test.c: threads that ask many tables while two files may be open and hardly
+** any index stays in memory: right answers, and no file that is dropped under a reader. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,8 +38,9 @@ static void open_place(uint64_t cache_bytes)
         assert_int_equal(rows_write(folder, &place.models[i], &props, &err), MW_OK);
         mw_key_range keys = {rows_key(model, 0), rows_key(model, model->count - 1)};
         mw_table_listing listing = {folder->dir, &props, &keys};
-        assert_int_equal(mw_table_make(place.pool, &folder->options, &listing, &place.tables[i],
-                                       &err), MW_OK);
+        mw_rc rc =
+            mw_table_make(place.pool, &folder->options, &listing, &place.tables[i], &err);
+        assert_int_equal(rc, MW_OK);
     }
     atomic_init(&place.wrong, 0);
     atomic_init(&place.over, false);
