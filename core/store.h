@@ -138,8 +138,8 @@ mw_rc mw_store_lost_number(mw_store *store, uint64_t number, bool *lost, mw_err 
 
 /* A number for a new table file of our epoch; each is given once. */
 uint64_t mw_store_table_number(mw_store *store);
-/* Removes a table file that no version lists (else: mw_table_doom); best effort (what stays is swept
-** after the next takeover). */
+/* Removes a table file that no version lists (else: mw_table_doom); best effort (what stays is
+** swept after the next takeover). */
 void mw_store_remove_table(mw_store *store, const mw_manifest_file *file);
 /* Removes the manifests in [from, below); best effort. */
 void mw_store_remove_manifests(mw_store *store, uint64_t from, uint64_t below);

@@ -77,8 +77,8 @@ struct mw_table {
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-/* Reads and verifies a part; a failure leaves nothing behind. For the pool: the caller is alone with
-** the part. */
+/* Reads and verifies a part; a failure leaves nothing behind. For the pool: the caller is alone
+** with the part. */
 mw_rc mw_table_load(mw_table *table, mw_part part, mw_err *err) MW_MUST_USE;
 void mw_table_unload(mw_table *table, mw_part part);
 

@@ -35,6 +35,11 @@ typedef struct table_iter {
 
 /* ---- holding ------------------------------------------------------------------------------- */
 
+static mw_rc no_memory(const mw_table *table, mw_err *err)
+{
+    return mw_fail(err, MW_NOMEM, "out of memory for reading %s", table->name);
+}
+
 /* Requires a pin. */
 static mw_rc enter_group(table_iter *iter, uint64_t group, mw_err *err)
 {
@@ -119,7 +124,7 @@ static mw_rc need_column(table_iter *iter, uint32_t index, mw_err *err)
     const mw_table *table = iter->table;
     if (!iter->columns) {
         iter->columns = mw_alloc_zero(table->env, table->column_count * sizeof(slot));
-        if (!iter->columns) return mw_fail(err, MW_NOMEM, "out of memory for reading %s", table->name);
+        if (!iter->columns) return no_memory(table, err);
     }
     slot *s = &iter->columns[index];
     return slot_has(iter, s) ? MW_OK : fill_slot(iter, s, page_of_row(iter, index + 1), err);
@@ -195,8 +200,8 @@ static mw_rc search_group(table_iter *iter, uint64_t group, mw_slice key, bool *
     return MW_OK;
 }
 
-/* The index promises a key on this side of the one that is sought, and the pages have none. Requires
-** a pin. */
+/* The index promises a key on this side of the one that is sought, and the pages have none.
+** Requires a pin. */
 static mw_rc wrong_index(const table_iter *iter, mw_err *err)
 {
     return mw_fail_disk(err, iter->table->name, iter->table->groups[iter->group].offset,
@@ -350,7 +355,7 @@ mw_rc mw_table_iter(mw_table *table, mw_iter **iter, mw_err *err)
 {
     table_iter *made = mw_alloc_zero(table->env, sizeof *made);
     *iter = NULL;
-    if (!made) return mw_fail(err, MW_NOMEM, "out of memory for reading %s", table->name);
+    if (!made) return no_memory(table, err);
     made->base.ops = &iter_ops;
     made->base.sequence = table->props.sequence_max;
     made->table = mw_table_ref(table);

@@ -6,18 +6,17 @@
 **                           +-- not set:       it will be loaded by whoever asks
 **
 ** Pinning a resident part is one atomic addition. The rule that makes it right: RESIDENT is set and
-** cleared under the pool's mutex alone, and it is cleared by a compare-and-swap from "RESIDENT and no
-** pin" to zero. So whoever has added his pin and seen RESIDENT keeps the part, and whoever has not
-** seen it comes to the mutex, behind whoever drops it. The part is written before RESIDENT is set
-** (release) and read after it was seen (acquire).
+** cleared under the pool's mutex alone, and it is cleared by a compare-and-swap from "RESIDENT and
+** no pin" to zero. So whoever has added his pin and seen RESIDENT keeps the part, and whoever has
+** not seen it comes to the mutex, behind whoever drops it. The part is written before RESIDENT is
+** set (release) and read after it was seen (acquire).
 **
 ** Files are opened and read outside of the mutex; a part that is being loaded is marked, and others
 ** who want it wait for that. An index pins its file while it is loaded, never the other way round.
 **
-** Each kind of part has a ring: a CLOCK as in cache.c. The sweep looks at the oldest; pinned or asked
-** for again since the last look -> to the front, else dropped. A merge that passes through thousands
-** of files once pushes out its own, not those that lookups ask for again and again. Files are bounded
-** by number, indexes by what the cache can spare. An index stays when its file is closed: a lookup
+** Each kind of part has a ring: a CLOCK as in cache.c. The sweep looks at the oldest; pinned, or
+** pinned again since the last look -> to the front, else dropped. Files are bounded by number,
+** indexes by what the cache can spare. An index stays when its file is closed: a lookup
 ** asks the filters of all files that may have the id, but the content of hardly more than one.
 **
 ** Working memory for reading lies here, too: one set a thread that reads at this moment, and a few

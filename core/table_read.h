@@ -24,9 +24,10 @@ mw_rc mw_table_make(mw_table_pool *pool, const mw_table_options *options,
 /* Opens and verifies the file, if it is not open. */
 mw_rc mw_table_probe(mw_table *table, mw_err *err) MW_MUST_USE;
 
-/* Opens a file outside of any pool, at once and for the table's life; verifies footer, properties and index against the identity in options (store,
-** epoch, number, schema) and expected (from the manifest; its checksum and bytes must agree; NULL:
-** no manifest at hand). One reference for the caller. cache: borrowed, outlives the table. */
+/* Opens a file outside of any pool, at once and for the table's life; verifies footer, properties
+** and index against the identity in options (store, epoch, number, schema; the schema outlives the
+** table) and expected (from the manifest; its checksum and bytes must agree; NULL: no manifest at
+** hand). One reference for the caller. cache: borrowed, outlives the table. */
 mw_rc mw_table_open(const mw_env *env, int dir, mw_cache *cache, const mw_table_options *options,
                     const mw_table_props *expected, mw_table **table, mw_err *err) MW_MUST_USE;
 mw_table *mw_table_ref(mw_table *table); /* thread-safe, returns its argument */

@@ -92,8 +92,8 @@ static bool is_file(const mw_table *table, const mw_manifest_file *file)
     return mw_table_number(table) == file->number && mw_table_epoch(table) == file->epoch;
 }
 
-/* The table of a listed file in `from`, NULL: none. Both lists have one order, so the search goes on
-** where it has ended before. */
+/* The table of a listed file in `from`, NULL: none. Both lists have one order, so the search goes
+** on where it has ended before. */
 static mw_table *find_table(const mw_files *from, const mw_manifest_file *file, uint32_t *at)
 {
     uint32_t count = from ? from->table_count : 0;

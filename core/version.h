@@ -2,8 +2,8 @@
 **
 ** A version lists memtables and table files, newest data first. A snapshot holds a version and a
 ** sequence; a flush or a merge makes a new version and never touches an old one, so whatever a
-** reader holds stays readable: memtables and table files by reference. A file that nothing lists any
-** more is removed when the last version that has it goes (mw_table_doom). */
+** reader holds stays readable: memtables and table files by reference. A file that nothing lists
+** any more is removed when the last version that has it goes (mw_table_doom). */
 #ifndef MW_VERSION_H
 #define MW_VERSION_H
 
@@ -81,9 +81,10 @@ typedef struct mw_files_source {
     uint32_t generation_count;
 } mw_files_source;
 
-/* The table files of a manifest; those that `from` or the generations have are shared with them. Others were written just
-** now, and are verified as far as opening does that. Without `from` no file is opened: the folder is
-** listed, and MW_MISSING names a file that is not there. One reference. */
+/* The table files of a manifest; those that `from` or the generations have are shared with them.
+** Others were written just now, and are verified as far as opening does that. Without `from` no
+** file is opened: the folder is listed, and MW_MISSING names a file that is not there. One
+** reference. */
 
 mw_rc mw_files_open(const mw_files_source *source, mw_manifest *manifest, mw_files **files,
                     mw_err *err) MW_MUST_USE;

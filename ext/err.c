@@ -6,6 +6,7 @@
 ** gives them. */
 #include "err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 
 int mx_err_code_of(mw_rc rc)
@@ -31,7 +32,12 @@ int mx_err_code_of(mw_rc rc)
     return SQLITE_INTERNAL;
 }
 
-int mx_err_code(const mw_err *err) { return mx_err_code_of(err->rc); }
+/* Without a free descriptor the statement fails; the data are as well as they were. */
+int mx_err_code(const mw_err *err)
+{
+    bool no_descriptor = err->sys == EMFILE || err->sys == ENFILE;
+    return err->rc == MW_IO && no_descriptor ? SQLITE_CANTOPEN : mx_err_code_of(err->rc);
+}
 
 /* What the reader of a failure can do, where its words cannot know. */
 static const char *advice(mw_rc rc)

@@ -144,6 +144,32 @@ static void what_is_held_stays(void **state)
     destroy(cache);
 }
 
+/* What is charged comes out of the limit, down to a quarter of it, and comes back. */
+static void pages_leave_room_for_what_is_charged(void **state)
+{
+    (void)state;
+    mw_env env = environment();
+    mw_cache *cache = create(&env, 400000);
+    static const struct {
+        uint64_t charged;
+        uint64_t room;
+        bool crowded;
+    } cases[] = {{0, 400000, false},
+                 {100000, 300000, false},
+                 {300000, 100000, false},
+                 {300001, 100000, true},
+                 {9000000, 100000, true},
+                 {0, 400000, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mw_cache_charge(cache, cases[i].charged);
+        for (uint64_t offset = 0; offset < 2000; offset++) put_and_let_go(cache, &env, i, offset);
+        assert_in_range(bytes_of(cache), cases[i].room * 3 / 4, cases[i].room);
+        assert_int_equal(mw_cache_crowded(cache), cases[i].crowded);
+        mw_cache_discharge(cache, cases[i].charged);
+    }
+    destroy(cache);
+}
+
 static void second_of_two_gets_the_first(void **state)
 {
     (void)state;
@@ -265,6 +291,7 @@ int main(void)
         cmocka_unit_test(limit_is_kept),
         cmocka_unit_test(what_is_asked_for_again_survives_a_scan),
         cmocka_unit_test(what_is_held_stays),
+        cmocka_unit_test(pages_leave_room_for_what_is_charged),
         cmocka_unit_test(second_of_two_gets_the_first),
         cmocka_unit_test(dropped_file_is_gone_but_for_holders),
         cmocka_unit_test(larger_than_the_cache_is_given_but_not_kept),

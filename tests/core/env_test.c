@@ -99,6 +99,44 @@ static void a_file_that_ends_early_is_corrupt(void **state)
     close_place(&at);
 }
 
+static void count_call(void *arg) { ++*(int *)arg; }
+
+static int no_name(void *arg, const char *name)
+{
+    (void)arg;
+    (void)name;
+    return 0;
+}
+
+/* C66: a call that finds no descriptor is made once more after some were spared; others are not. */
+static void descriptors_are_spared_once(void **state)
+{
+    (void)state;
+    place at = open_place();
+    int spared = 0;
+    int file = -1;
+    mw_env env = *at.env;
+    env.spare_files = count_call;
+    env.spare_arg = &spared;
+    static const int limits[] = {EMFILE, ENFILE};
+    for (int i = 0; i < 2; i++) {
+        sim_fail(at.world, SIM_OPEN, 1, limits[i], false);
+        assert_int_equal(mw_env_open(&env, at.dir, "f", MW_OPEN_ENSURE, &file), 0);
+        env.file_close(env.ctx, file);
+        sim_fail(at.world, SIM_LIST, 1, limits[i], false);
+        assert_int_equal(mw_env_list(&env, at.dir, no_name, NULL), 0);
+    }
+    assert_int_equal(spared, 4);
+    sim_fail(at.world, SIM_OPEN, 1, EMFILE, true);
+    assert_int_equal(mw_env_open(&env, at.dir, "f", MW_OPEN_READ, &file), EMFILE);
+    assert_int_equal(spared, 5);
+    assert_int_equal(mw_env_open(at.env, at.dir, "f", MW_OPEN_READ, &file), EMFILE);
+    sim_fail_clear(at.world);
+    assert_int_equal(mw_env_open(&env, at.dir, "g", MW_OPEN_READ, &file), ENOENT);
+    assert_int_equal(spared, 5);
+    close_place(&at);
+}
+
 static void failures_carry_code_and_errno(void **state)
 {
     (void)state;
@@ -629,6 +667,7 @@ int main(void)
         cmocka_unit_test(short_and_interrupted_writes_are_finished),
         cmocka_unit_test(short_and_interrupted_reads_are_finished),
         cmocka_unit_test(a_file_that_ends_early_is_corrupt),
+        cmocka_unit_test(descriptors_are_spared_once),
         cmocka_unit_test(failures_carry_code_and_errno),
         cmocka_unit_test(published_files_are_whole_and_durable),
         cmocka_unit_test(a_taken_name_is_told_and_nothing_is_left),

@@ -326,6 +326,31 @@ static void the_cache_counts_hits_and_misses(void **state)
     engine_end(world);
 }
 
+/* Open table files, and the bytes of their indexes and filters. */
+static void open_files_are_counted(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    for (int64_t id = 0; id < 3; id++) {
+        engine_put(db, id, "x");
+        engine_flush(db);
+    }
+    engine_close(db);
+    db = engine_open(world, NULL);
+    assert_int_equal(engine_figure(db, "open_files"), 0);
+    assert_int_equal(engine_figure(db, "index_bytes"), 0);
+    assert_string_equal(engine_find(db, 1), "x");
+    assert_int_equal(engine_figure(db, "open_files"), 1);
+    int64_t one = engine_figure(db, "index_bytes");
+    assert_true(one > 0);
+    assert_int_equal(engine_count(db), 3);
+    assert_int_equal(engine_figure(db, "open_files"), 3);
+    assert_true(engine_figure(db, "index_bytes") > one);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* The reason why writing has stopped. */
 static void the_last_error_is_shown(void **state)
 {
@@ -456,6 +481,7 @@ int main(void)
         cmocka_unit_test(figures_agree_with_each_other_and_with_the_files),
         cmocka_unit_test(snapshots_show_their_number_and_age),
         cmocka_unit_test(the_cache_counts_hits_and_misses),
+        cmocka_unit_test(open_files_are_counted),
         cmocka_unit_test(the_last_error_is_shown),
         cmocka_unit_test(a_full_disk_is_the_last_error_until_it_has_room),
         cmocka_unit_test(figures_that_cannot_be_had_are_an_error),

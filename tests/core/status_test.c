@@ -62,6 +62,10 @@ static void words_of_a_call_name_call_file_and_reason(void **state)
     mw_err err = {0};
     assert_int_equal(mw_fail_sys(&err, ENOSPC, "write", "wal-2"), MW_FULL);
     assert_string_equal(err.text, "write of wal-2 failed: No space left on device");
+    err = (mw_err){0};
+    assert_int_equal(mw_fail_sys(&err, EMFILE, "open", "wal-2"), MW_IO);
+    assert_string_equal(err.text, "open of wal-2 failed: Too many open files in this process: "
+                                  "close some, or raise its limit (ulimit -n)");
 }
 
 static mw_rc check_even(int number, mw_err *err)

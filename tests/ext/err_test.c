@@ -1,4 +1,5 @@
 /* err_test.c: every code of the engine has its code and its words in SQLite. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,6 +47,17 @@ static void every_code_maps(void **state)
     }
 }
 
+/* C66. */
+static void no_descriptor_is_cantopen(void **state)
+{
+    (void)state;
+    mw_err err = {.rc = MW_OK};
+    assert_int_equal(mw_fail_sys(&err, EMFILE, "open", "table-1"), MW_IO);
+    assert_int_equal(mx_err_code(&err), SQLITE_CANTOPEN);
+    err.rc = MW_PERSISTENCE; /* a writer that has stopped for it is another matter */
+    assert_int_equal(mx_err_code(&err), SQLITE_IOERR_FSYNC);
+}
+
 /* Only the code that says "another writer" may leave SQLite's transaction open at COMMIT. */
 static void only_busy_is_plain_busy(void **state)
 {
@@ -89,6 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_maps),
+        cmocka_unit_test(no_descriptor_is_cantopen),
         cmocka_unit_test(only_busy_is_plain_busy),
         cmocka_unit_test(every_message_has_the_prefix),
         cmocka_unit_test(a_failure_without_words_has_the_words_of_its_code),
