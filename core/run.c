@@ -227,8 +227,8 @@ static mw_rc create_room(const mw_env *env, uint32_t count, mw_adopted **adopted
     return mw_adopted_create(env, runs, adopted, err);
 }
 
-mw_rc mw_adopted_decode(const mw_env *env, int dir, const mw_log_entry *entry,
-                        const char *log_file, mw_adopted **out, mw_err *err)
+mw_rc mw_adopted_decode(const mw_env *env, int dir, const mw_log_entry *entry, const char *log_file,
+                        mw_adopted **out, mw_err *err)
 {
     enum { RUN_BYTES_MIN = 8 * 8 + 2 };
     decoder from = {mw_scan_of(entry->payload), dir, entry->epoch, 0};

@@ -16,12 +16,12 @@ typedef struct mw_run {
     const mw_env *env;
     int dir;
     atomic_uint refs;
-    atomic_bool doomed;    /* the last reference removes the file                       */
-    mw_table *table;       /* NULL until mw_run_open                                    */
-    mw_manifest_file file; /* level 0, without a generation; keys: the run's own memory */
-    uint64_t above;        /* its changes lie above this sequence ...                   */
-    uint64_t through;      /* ... up to this one                                        */
-    int64_t delta;         /* of the count, by the changes in it                        */
+    atomic_bool doomed;     /* the last reference removes the file                       */
+    mw_table *table;        /* NULL until mw_run_open                                    */
+    mw_manifest_file file;  /* level 0, without a generation; keys: the run's own memory */
+    uint64_t above;         /* its changes lie above this sequence ...                   */
+    uint64_t through;       /* ... up to this one                                        */
+    int64_t delta;          /* of the count, by the changes in it                        */
     uint64_t logical_bytes; /* of the keys and rows in it                                */
 } mw_run;
 
@@ -46,8 +46,8 @@ void mw_run_doom(mw_run *run);
 ** references its runs. */
 mw_rc mw_runs_create(const mw_env *env, const mw_runs *from, uint32_t kept, mw_run *const *more,
                      uint32_t more_count, mw_runs **runs, mw_err *err) MW_MUST_USE;
-mw_runs *mw_runs_ref(mw_runs *runs); /* takes NULL */
-void mw_runs_unref(mw_runs *runs);   /* takes NULL */
+mw_runs *mw_runs_ref(mw_runs *runs);         /* takes NULL */
+void mw_runs_unref(mw_runs *runs);           /* takes NULL */
 uint32_t mw_runs_count(const mw_runs *runs); /* NULL: 0 */
 
 /* The newest version of key in the runs. runs: also NULL. */
@@ -73,7 +73,7 @@ void mw_adopted_free(mw_adopted *adopted); /* takes NULL */
 
 void mw_adopted_encode(const mw_adopted *adopted, mw_buf *payload);
 /* What an entry of the log says; the files are not opened. log_file: its segment, for messages. */
-mw_rc mw_adopted_decode(const mw_env *env, int dir, const mw_log_entry *entry,
-                        const char *log_file, mw_adopted **adopted, mw_err *err) MW_MUST_USE;
+mw_rc mw_adopted_decode(const mw_env *env, int dir, const mw_log_entry *entry, const char *log_file,
+                        mw_adopted **adopted, mw_err *err) MW_MUST_USE;
 
 #endif

@@ -35,7 +35,8 @@ static sqlite3 *open_table(const char *folder)
 static void expect(sqlite3 *db, const char *sql, int64_t wanted)
 {
     int64_t found = client_ask(db, sql);
-    if (found != wanted) client_fail("%s: expected %" PRId64 ", found %" PRId64, sql, wanted, found);
+    if (found != wanted)
+        client_fail("%s: expected %" PRId64 ", found %" PRId64, sql, wanted, found);
 }
 
 /* ---- workers ----------------------------------------------------------------------------- */
@@ -57,16 +58,18 @@ static void large_story(sqlite3 *db)
 {
     client_run(db, "CREATE VIRTUAL TABLE t USING memwal(id INTEGER PRIMARY KEY, v, n INTEGER,"
                    " memtable = '1MB', cache = '4MB')");
-    client_run(db, "BEGIN; INSERT INTO t SELECT value, 'row ' || value, value %% 10"
-                   " FROM " SERIES,
+    client_run(db,
+               "BEGIN; INSERT INTO t SELECT value, 'row ' || value, value %% 10"
+               " FROM " SERIES,
                1, ROWS);
     expect(db, "SELECT memwal_count('t')", ROWS);
     expect(db, "SELECT sum(id) FROM t", (int64_t)ROWS * (ROWS + 1) / 2);
     client_run(db, "ROLLBACK");
     expect(db, "SELECT count(*) FROM t", 0);
     expect(db, "SELECT count(*) FROM memwal_files('t') WHERE kind = 'table'", 0);
-    client_run(db, "BEGIN; INSERT INTO t SELECT value, 'row ' || value, value %% 10"
-                   " FROM " SERIES,
+    client_run(db,
+               "BEGIN; INSERT INTO t SELECT value, 'row ' || value, value %% 10"
+               " FROM " SERIES,
                1, ROWS);
     client_run(db, "SAVEPOINT s; UPDATE t SET n = n + 10; DELETE FROM t WHERE id %% 2 = 0");
     expect(db, "SELECT memwal_count('t')", ROWS / 2);
@@ -96,8 +99,8 @@ static void killed_story(sqlite3 *db)
 {
     client_run(db, "BEGIN");
     for (int i = 0; i < 20; i++) {
-        client_run(db, "INSERT INTO t SELECT value, 'row ' || value FROM " SERIES,
-                   1000 + i * 5000, 1000 + i * 5000 + 4999);
+        client_run(db, "INSERT INTO t SELECT value, 'row ' || value FROM " SERIES, 1000 + i * 5000,
+                   1000 + i * 5000 + 4999);
     }
     client_run(db, "DELETE FROM t WHERE id < 100; COMMIT");
     if (!client_write_all(STDOUT_FILENO, "c", 1)) _exit(0);
