@@ -119,7 +119,8 @@ bool mw_overlay_fits_entry(const mw_overlay *overlay)
     return mw_memtable_bytes(overlay->rows) <= SPILL_BYTES_MAX;
 }
 
-/* Some of the changes: those with sequences above `above`, up to `through`. */
+/* Some of the changes: those with sequences above `above`, up to `through`, which is the last one's
+** own. */
 typedef struct part {
     uint64_t above;
     uint64_t through;
@@ -127,13 +128,15 @@ typedef struct part {
     int64_t delta;
 } part;
 
+/* What lies in those bounds. */
 static part part_of(const mw_overlay *overlay, uint64_t above, uint64_t through)
 {
-    part of = {.above = above, .through = through};
+    part of = {0};
     for (uint64_t i = 0; i < overlay->change_count; i++) {
         uint64_t sequence = mw_node_sequence(overlay->changes[i].node);
         if (sequence <= above || sequence > through) continue;
-        of.change_count++;
+        if (of.change_count++ == 0) of.above = sequence - 1;
+        of.through = sequence;
         of.delta += overlay->changes[i].delta;
     }
     return of;

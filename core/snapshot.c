@@ -103,9 +103,9 @@ int64_t mw_snapshot_count(const mw_snapshot *snapshot) { return snapshot->count;
 struct mw_cursor {
     mw_snapshot *snapshot;
     uint32_t column_count;
-    mw_iter *merge;      /* of everything, NULL until a range is asked for            */
-    mw_iter **tables;    /* per table file of the version, made when find comes there */
-    mw_iter **runs;      /* per run that the snapshot sees, newest first, made likewise */
+    mw_iter *merge;   /* of everything, NULL until a range is asked for            */
+    mw_iter **tables; /* per table file of the version, made when find comes there */
+    mw_iter **runs;   /* per run that the snapshot sees, newest first, made likewise */
     uint32_t run_count;
     const mw_node *node; /* find: the id is in memory                                 */
     mw_iter *at;         /* where the cursor stands otherwise: merge or one of tables */
@@ -201,8 +201,7 @@ static mw_rc make_merge(mw_cursor *cursor, mw_err *err)
     if (cursor->merge) return MW_OK;
     const mw_env *env = cursor->snapshot->store->env;
     const mw_version *version = cursor->snapshot->version;
-    size_t room =
-        1 + (size_t)cursor->run_count + version->generation_count + version->table_count;
+    size_t room = 1 + (size_t)cursor->run_count + version->generation_count + version->table_count;
     mw_iter **parts = mw_alloc_zero(env, room * sizeof(mw_iter *));
     if (!parts) return mw_fail(err, MW_NOMEM, "no memory for a cursor");
     uint32_t count = 0;

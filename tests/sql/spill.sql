@@ -77,6 +77,19 @@ ROLLBACK;
 SELECT same, memwal_count('t') FROM same;
 SELECT count(*) > 0 FROM memwal_files('t') WHERE kind = 'table';
 
+-- a table in temp, whose small transactions share syncs
+CREATE VIRTUAL TABLE temp.p USING memwal(id TEXT PRIMARY KEY, v, memtable = '8KB');
+BEGIN;
+INSERT INTO p SELECT 'key ' || value, value FROM generate_series(1, 1000);
+SAVEPOINT s;
+DELETE FROM p WHERE v > 10;
+ROLLBACK TO s;
+SELECT count(*), sum(v), memwal_count('p') FROM p;
+COMMIT;
+SELECT count(*), sum(v), memwal_count('p') FROM p;
+INSERT INTO p SELECT id || '!', v FROM p;
+SELECT count(*), sum(v), memwal_count('p') FROM p;
+
 -- flushed and merged
 SELECT memwal_flush('t') > 0;
 SELECT same, memwal_count('t') FROM same;
