@@ -28,9 +28,9 @@ enum { SPILL_BYTES_MAX = MW_LOG_ENTRY_BYTES_MAX / 4 };
 /* Each look-up asks every run, so there must not be too many: where memtables are small, those of a
 ** large transaction grow with the number of its runs. */
 enum {
-    RUNS_A_STEP = 256,           /* after so many the limit doubles, */
-    GROWN_BYTES_MAX = 64 << 20,  /* up to this                       */
-    RUNS_MAX = 1 << 14,          /* a quarter of what a manifest may list */
+    RUNS_A_STEP = 128,          /* after so many the limit doubles, */
+    GROWN_BYTES_MAX = 64 << 20, /* up to this                       */
+    RUNS_MAX = 1 << 14,         /* a quarter of what a manifest may list */
 };
 
 mw_rc mw_overlay_init(mw_overlay *overlay, mw_store *store, uint64_t base, mw_err *err)
@@ -76,8 +76,7 @@ static mw_rc grow_changes(mw_overlay *overlay, mw_err *err)
 {
     if (overlay->change_count < overlay->change_capacity) return MW_OK;
     uint64_t capacity = overlay->change_capacity ? 2 * overlay->change_capacity : 16;
-    mw_change *grown =
-        mw_resize(overlay->store->env, overlay->changes, capacity * sizeof *grown);
+    mw_change *grown = mw_resize(overlay->store->env, overlay->changes, capacity * sizeof *grown);
     if (!grown) return mw_fail(err, MW_NOMEM, "no memory for a transaction");
     overlay->changes = grown;
     overlay->change_capacity = capacity;
@@ -120,7 +119,8 @@ bool mw_overlay_fits_entry(const mw_overlay *overlay)
     return mw_memtable_bytes(overlay->rows) <= SPILL_BYTES_MAX;
 }
 
-/* Some of the changes: those with sequences above `above`, up to `through`. */
+/* Some of the changes: those with sequences above `above`, up to `through`, which is the last one's
+** own. */
 typedef struct part {
     uint64_t above;
     uint64_t through;
@@ -128,13 +128,15 @@ typedef struct part {
     int64_t delta;
 } part;
 
+/* What lies in those bounds. */
 static part part_of(const mw_overlay *overlay, uint64_t above, uint64_t through)
 {
-    part of = {.above = above, .through = through};
+    part of = {0};
     for (uint64_t i = 0; i < overlay->change_count; i++) {
         uint64_t sequence = mw_node_sequence(overlay->changes[i].node);
         if (sequence <= above || sequence > through) continue;
-        of.change_count++;
+        if (of.change_count++ == 0) of.above = sequence - 1;
+        of.through = sequence;
         of.delta += overlay->changes[i].delta;
     }
     return of;
@@ -205,10 +207,11 @@ static mw_rc add_run(const mw_overlay *overlay, const part *of, mw_runs **runs, 
     mw_runs *longer;
     if (of->change_count == 0) return MW_OK;
     if (mw_runs_count(*runs) == RUNS_MAX) {
-        return mw_fail(err, MW_TOOBIG,
-                       "the transaction has filled %d table files: commit in smaller parts, or with "
-                       "a larger memtable",
-                       RUNS_MAX);
+        return mw_fail(
+            err, MW_TOOBIG,
+            "the transaction has filled %d table files: commit in smaller parts, or with "
+            "a larger memtable",
+            RUNS_MAX);
     }
     mw_rc rc = mw_run_create(env, &run, err);
     if (rc != MW_OK) return rc;
@@ -240,12 +243,23 @@ static mw_rc write_parts(const mw_overlay *overlay, mw_runs **runs, mw_err *err)
     return add_run(overlay, &of, runs, err);
 }
 
+/* A writer that has stopped shall not fill the disk. */
+static mw_rc check_writer(mw_store *store, mw_err *err)
+{
+    mw_store_lock(store);
+    mw_rc rc = mw_store_stopped(store, err);
+    mw_store_unlock(store);
+    return rc;
+}
+
 mw_rc mw_overlay_spill(mw_overlay *overlay, mw_err *err)
 {
+    mw_rc rc = check_writer(overlay->store, err);
+    if (rc != MW_OK) return rc;
     mw_memtable *fresh = mw_memtable_create(overlay->store->env);
     if (!fresh) return mw_fail(err, MW_NOMEM, "no memory for a transaction");
     mw_runs *runs = mw_runs_ref(overlay->runs);
-    mw_rc rc = write_parts(overlay, &runs, err);
+    rc = write_parts(overlay, &runs, err);
     if (rc != MW_OK) {
         doom_from(runs, mw_runs_count(overlay->runs));
         mw_runs_unref(runs);

@@ -15,23 +15,22 @@ typedef struct mw_change {
 
 typedef struct mw_overlay {
     mw_store *store;
-    mw_memtable *rows;   /* changes with sequences above `spilled`, multi-version           */
-    mw_change *changes;  /* those that are in rows, oldest first                            */
+    mw_memtable *rows;  /* changes with sequences above `spilled`, multi-version           */
+    mw_change *changes; /* those that are in rows, oldest first                            */
     uint64_t change_count;
     uint64_t change_capacity;
-    mw_runs *runs;       /* the older changes; NULL: there are none                         */
-    uint64_t base;       /* sequence of the state that all of it is built on                */
-    uint64_t last;       /* newest sequence given, never falls: no number is used twice     */
-    uint64_t spilled;    /* everything up to here is in runs, or undone                     */
-    int64_t delta;       /* of the count, by all changes                                    */
-    uint64_t *marks;     /* that undo may go back to: rising, each once                     */
+    mw_runs *runs;    /* the older changes; NULL: there are none                         */
+    uint64_t base;    /* sequence of the state that all of it is built on                */
+    uint64_t last;    /* newest sequence given, never falls: no number is used twice     */
+    uint64_t spilled; /* everything up to here is in runs, or undone                     */
+    int64_t delta;    /* of the count, by all changes                                    */
+    uint64_t *marks;  /* that undo may go back to: rising, each once                     */
     uint32_t mark_count;
     uint32_t mark_capacity;
 } mw_overlay;
 
 /* Changes get the sequences above base. Freed by mw_overlay_free, also after a failure. */
-mw_rc mw_overlay_init(mw_overlay *overlay, mw_store *store, uint64_t base,
-                      mw_err *err) MW_MUST_USE;
+mw_rc mw_overlay_init(mw_overlay *overlay, mw_store *store, uint64_t base, mw_err *err) MW_MUST_USE;
 /* doom: nothing in the log names the runs, so their files go. Takes a zeroed one. */
 void mw_overlay_free(mw_overlay *overlay, bool doom);
 

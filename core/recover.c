@@ -68,10 +68,10 @@ typedef struct replayer {
     const mw_env *env;
     mw_replay *out;
     mw_err *err;
-    uint64_t durable; /* known durable by the epochs' seals */
+    uint64_t durable;          /* known durable by the epochs' seals */
     mw_adopted *pending;       /* of the last entry, if it adopts files ... */
     mw_generation *pending_in; /* ... into that one (borrowed)             */
-    mw_node **nodes;  /* versions of the last entry, for its abort */
+    mw_node **nodes;           /* versions of the last entry, for its abort */
     size_t node_count;
     size_t node_capacity;
     mw_point before_last; /* the point before the last entry */
@@ -178,8 +178,7 @@ static mw_rc apply_adopt(replayer *self, const mw_log_entry *entry, const char *
                   "generation %" PRIu64 ", found %" PRIu64,
                   entry->position, generation->number, generation->first_position);
     mw_adopted *adopted;
-    mw_rc rc =
-        mw_adopted_decode(self->env, entry, name, &adopted, self->err);
+    mw_rc rc = mw_adopted_decode(self->env, entry, name, &adopted, self->err);
     if (rc != MW_OK) return rc;
     self->pending = adopted;
     self->pending_in = generation;

@@ -45,8 +45,8 @@ void mw_run_doom(mw_run *run);
 ** references its runs. */
 mw_rc mw_runs_create(const mw_env *env, const mw_runs *from, uint32_t kept, mw_run *const *more,
                      uint32_t more_count, mw_runs **runs, mw_err *err) MW_MUST_USE;
-mw_runs *mw_runs_ref(mw_runs *runs); /* takes NULL */
-void mw_runs_unref(mw_runs *runs);   /* takes NULL */
+mw_runs *mw_runs_ref(mw_runs *runs);         /* takes NULL */
+void mw_runs_unref(mw_runs *runs);           /* takes NULL */
 uint32_t mw_runs_count(const mw_runs *runs); /* NULL: 0 */
 
 /* The newest version of key in the runs. runs: also NULL. */

@@ -296,9 +296,7 @@ static mw_rc encode_rows(mw_store *store, mw_memtable *rows, mw_buf *payload, ui
         rc = iter->ops->next(iter, err);
     }
     mw_iter_close(iter);
-    if (rc == MW_OK) rc = mw_buf_check(payload, err);
-    assert(rc != MW_OK || payload->size <= MW_LOG_ENTRY_BYTES_MAX);
-    return rc;
+    return rc == MW_OK ? mw_buf_check(payload, err) : rc;
 }
 
 static void remove_rows(entry *of)
@@ -331,10 +329,16 @@ static mw_rc insert_rows(mw_store *store, mw_memtable *rows, entry *to, uint64_t
 /* Room for the entry, and for an abort, which must always find it. */
 static mw_rc reserve_room(mw_store *store, const entry *of, mw_err *err)
 {
+    size_t bytes = of->request.payload.size;
     mw_rc rc = mw_buf_check(&of->request.payload, err);
     if (rc != MW_OK) return rc;
-    uint64_t room =
-        mw_log_entry_bytes(of->request.payload.size) + mw_log_entry_bytes(sizeof(uint64_t));
+    if (bytes > MW_LOG_ENTRY_BYTES_MAX) { /* of rows there are not so many: it would be files */
+        return mw_fail(err, MW_TOOBIG,
+                       "an entry of %zu bytes, the limit is %d: commit in smaller "
+                       "parts",
+                       bytes, MW_LOG_ENTRY_BYTES_MAX);
+    }
+    uint64_t room = mw_log_entry_bytes(bytes) + mw_log_entry_bytes(sizeof(uint64_t));
     return mw_log_segment_reserve(store->segment, room, err);
 }
 
@@ -469,7 +473,7 @@ mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err)
     if (light) give_turn(txn);
     rc = mw_commit_wait(store, &txn->entry.request, err);
     txn->state = rc == MW_OK ? PREPARED : FAILED;
-    if (rc != MW_OK) txn->written = false; /* the writer has stopped: nothing can be taken back */
+    if (rc != MW_OK) txn->written = false;   /* the writer has stopped: nothing can be taken back */
     if (rc == MW_FENCED) txn->named = false; /* and no successor will ever ask for the files */
     return rc;
 }

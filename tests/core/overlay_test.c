@@ -47,8 +47,8 @@ static const char *range(int64_t first, int64_t last, const char *prefix)
     size_t used = 0;
     text[0] = 0;
     for (int64_t id = first; id <= last; id++) {
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld=%s%lld",
-                                 used ? " " : "", (long long)id, prefix, (long long)id);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld=%s%lld", used ? " " : "",
+                                 (long long)id, prefix, (long long)id);
     }
     return text;
 }
@@ -434,8 +434,8 @@ static void a_compensation_may_outgrow_memory(void **state)
 static void a_change_whose_spill_fails_changes_nothing(void **state)
 {
     (void)state;
-    static const sim_op ops[] = {SIM_ALLOC, SIM_OPEN, SIM_WRITE, SIM_FILE_SYNC, SIM_DIR_SYNC,
-                                 SIM_READ};
+    static const sim_op ops[] = {SIM_ALLOC,     SIM_OPEN,     SIM_WRITE,
+                                 SIM_FILE_SYNC, SIM_DIR_SYNC, SIM_READ};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         uint64_t n = 1;
         for (bool met = true; met; n++) {

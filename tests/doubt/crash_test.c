@@ -385,6 +385,13 @@ static void no_crash_of_a_takeover_loses_adopted_files(void **state)
     crash_all("spilled over");
 }
 
+/* I1 I2 I15: the log is not synced, the files that it names are. */
+static void without_syncs_no_crash_leaves_a_part_of_a_spill(void **state)
+{
+    (void)state;
+    crash_all("spilled normal");
+}
+
 /* ---- particular cases ------------------------------------------------------------------------ */
 
 static const harness_workload single = {"a case", "", 600, 1 << 20, false, false};
@@ -621,6 +628,7 @@ int main(void)
         cmocka_unit_test(no_crash_brings_a_cancelled_spill_back),
         cmocka_unit_test(a_crash_leaves_spilled_files_to_the_log_or_the_manifest),
         cmocka_unit_test(no_crash_of_a_takeover_loses_adopted_files),
+        cmocka_unit_test(without_syncs_no_crash_leaves_a_part_of_a_spill),
         cmocka_unit_test(without_syncs_a_crash_leaves_a_prefix),
         cmocka_unit_test(a_record_behind_a_lost_one_stays_dead),
         cmocka_unit_test(a_tail_of_zeros_is_no_damage),

@@ -349,6 +349,12 @@ static void without_syncs_a_fault_is_answered_all_the_same(void **state)
     fail_all("normal");
 }
 
+static void without_syncs_a_fault_of_a_spill_is_answered(void **state)
+{
+    (void)state;
+    fail_all("spilled normal");
+}
+
 /* ---- particular cases ------------------------------------------------------------------------ */
 
 static const harness_workload plain = {"a case", "", 600, 1 << 20, false, false};
@@ -609,6 +615,7 @@ int main(void)
         cmocka_unit_test(a_failed_abort_of_a_spill_keeps_the_files_for_the_next_owner),
         cmocka_unit_test(a_failed_flush_leaves_adopted_files_to_the_log),
         cmocka_unit_test(a_failed_takeover_keeps_adopted_files),
+        cmocka_unit_test(without_syncs_a_fault_of_a_spill_is_answered),
         cmocka_unit_test(without_syncs_a_fault_is_answered_all_the_same),
         cmocka_unit_test(after_a_failed_sync_nothing_is_acknowledged_until_reopened),
         cmocka_unit_test(a_failed_sync_fails_every_commit_that_it_covered),
