@@ -351,6 +351,79 @@ static void closing_gives_a_merge_up(void **state)
     engine_end(world);
 }
 
+/* A flush is given up as well: the log has the rows. */
+static void closing_gives_a_flush_up(void **state)
+{
+    (void)state;
+    enum { ROWS = 30000 };
+    mw_options options = engine_options();
+    options.background = true;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    engine_fill(db, 0, ROWS, "more than fits: ");
+    int hold = sim_hold(world, SIM_WRITE, "table-"); /* of the first group or so */
+    engine_freeze(db);
+    mw_background_wake(engine_store(db));
+    assert_true(sim_wait_held(world, hold));
+    engine_call closing = {.run = engine_run_close, .db = db};
+    engine_start(&closing);
+    while (!engine_store(db)->closing) usleep(1000);
+    uint64_t writes = sim_calls(world, SIM_WRITE);
+    sim_release(world, hold);
+    assert_int_equal(engine_wait(&closing), MW_OK);
+    assert_in_range(sim_calls(world, SIM_WRITE), writes, writes + 4);
+    db = engine_open(world, NULL);
+    assert_int_equal(engine_file_count(world, "table-"), 0);
+    assert_int_equal(engine_count(db), ROWS);
+    engine_close(db);
+    engine_end(world);
+}
+
+/* Two writers and the thread, files of a few rows: levels fill up and are merged down meanwhile. */
+static mw_rc run_writer(engine_call *call)
+{
+    mw_rc rc = MW_OK;
+    for (int64_t i = 0; rc == MW_OK && i < 1500; i++) {
+        int64_t id = call->id + 2 * (i * 7919 % 1200); /* some ids twice */
+        rc = engine_try(call->db, id, "words", MW_TXN_LIGHT, &call->err);
+    }
+    return rc;
+}
+
+static void levels_settle_beside_writers(void **state)
+{
+    (void)state;
+    mw_options options = thread_options();
+    options.merge_generations = 2;
+    options.group_rows = 4;
+    options.file_bytes = 600;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    engine_call writers[2];
+    for (int i = 0; i < 2; i++) {
+        writers[i] = (engine_call){.run = run_writer, .db = db, .id = i};
+        engine_start(&writers[i]);
+    }
+    for (int i = 0; i < 2; i++) assert_int_equal(engine_wait(&writers[i]), MW_OK);
+    mw_store *store = engine_store(db);
+    bool due = true;
+    for (int i = 0; i < ENGINE_WAIT_MS && due; i++, usleep(1000)) {
+        mw_store_lock(store);
+        due = mw_flush_due(store) || mw_compact_due(store);
+        mw_store_unlock(store);
+    }
+    assert_false(due);
+    assert_in_range(engine_figure(db, "base_levels"), 2, 8);
+    assert_int_equal(engine_count(db), 2400);
+    assert_string_equal(engine_check(db), "ok");
+    assert_null(engine_words(db, "last_error"));
+    engine_close(db);
+    db = engine_open(world, NULL);
+    assert_int_equal(engine_count(db), 2400);
+    engine_close(db);
+    engine_end(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +440,8 @@ int main(void)
         cmocka_unit_test(without_a_thread_normal_commits_sync_themselves),
         cmocka_unit_test(a_forked_child_has_no_thread),
         cmocka_unit_test(closing_gives_a_merge_up),
+        cmocka_unit_test(closing_gives_a_flush_up),
+        cmocka_unit_test(levels_settle_beside_writers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

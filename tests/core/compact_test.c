@@ -336,6 +336,34 @@ static void nothing_is_merged_twice(void **state)
     engine_end(world);
 }
 
+/* A move that is late does not take a file to where it has been: it may be elsewhere by now. */
+static void nothing_is_moved_twice(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    mw_store *store = engine_store(db);
+    engine_fill(db, 1, 3, "x");
+    engine_flush(db);
+    mw_compact *moves[2] = {NULL, NULL};
+    bool done;
+    mw_compact_result result = {0};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mw_compact_start(store, &all_generations, &moves[i], NULL), MW_OK);
+        assert_int_equal(mw_compact_step(moves[i], &done, NULL), MW_OK);
+        assert_true(done);
+    }
+    uint64_t number = store->version->manifest->number;
+    assert_int_equal(mw_compact_finish(moves[0], &result, NULL), MW_OK);
+    assert_int_equal(mw_compact_finish(moves[1], &result, NULL), MW_MISUSE);
+    assert_int_equal(result.folded, 1);
+    assert_int_equal(store->version->manifest->number, number + 1);
+    assert_string_equal(engine_rows(db), "1=x1 2=x2 3=x3");
+    assert_string_equal(engine_check(db), "ok");
+    engine_close(db);
+    engine_end(world);
+}
+
 /* Merges asked for at once go one after the other: each generation is folded once. */
 static void merges_at_once_fold_each_generation_once(void **state)
 {
@@ -552,6 +580,7 @@ int main(void)
         cmocka_unit_test(files_of_merged_generations_do_not_pile_up),
         cmocka_unit_test(a_flush_that_lands_during_a_merge_survives),
         cmocka_unit_test(nothing_is_merged_twice),
+        cmocka_unit_test(nothing_is_moved_twice),
         cmocka_unit_test(merges_at_once_fold_each_generation_once),
         cmocka_unit_test(an_undecided_generation_is_left_alone),
         cmocka_unit_test(an_interrupted_merge_changes_nothing),
