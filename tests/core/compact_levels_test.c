@@ -373,16 +373,23 @@ static uint32_t group_count(mw_db *db)
 {
     const mw_version *version = engine_store(db)->version;
     uint32_t groups = 0;
+    mw_buf last;
+    mw_buf_init(&last, engine_store(db)->env);
     for (uint32_t i = 0; i < version->table_count; i++) {
         mw_iter *iter;
-        assert_int_equal(mw_table_iter(version->tables[i], &iter, NULL), MW_OK);
+        mw_rc rc = mw_table_iter(version->tables[i], &iter, NULL);
+        assert_int_equal(rc, MW_OK);
         mw_table_group group;
         for (assert_int_equal(iter->ops->first(iter, NULL), MW_OK); iter->valid;) {
-            groups += mw_table_copy_possible(iter, &group);
+            bool begins = false;
+            rc = mw_table_copy_look(iter, &last, &group, &begins, NULL);
+            assert_int_equal(rc, MW_OK);
+            groups += begins;
             assert_int_equal(iter->ops->next(iter, NULL), MW_OK);
         }
         mw_iter_close(iter);
     }
+    mw_buf_free(&last);
     return groups;
 }
 

@@ -29,7 +29,7 @@ typedef struct place {
 static mw_run *make_run(const mw_env *env, uint64_t number)
 {
     mw_run *run = NULL;
-    assert_int_equal(mw_run_create(env, -1, &run, NULL), MW_OK);
+    assert_int_equal(mw_run_create(env, &run, NULL), MW_OK);
     mw_table_props props = {.rows = 10,
                             .tombstones = number,
                             .bytes = 1000 + number,
@@ -76,7 +76,7 @@ static mw_rc decode(const place *at, size_t bytes, mw_adopted **adopted, mw_err 
 {
     mw_log_entry entry = {.position = 5, .epoch = 3, .kind = MW_LOG_ADOPT, .offset = 96};
     entry.payload = mw_slice_of(at->payload.data, bytes);
-    return mw_adopted_decode(at->env, -1, &entry, "wal-x", adopted, err);
+    return mw_adopted_decode(at->env, &entry, "wal-x", adopted, err);
 }
 
 static void an_entry_comes_back_as_it_was_written(void **state)

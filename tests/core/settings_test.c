@@ -201,9 +201,9 @@ static void background_off_returns_when_nothing_is_at_work(void **state)
     assert_int_equal(engine_wait(&call), MW_OK);
     assert_int_equal(engine_figure(db, "memtables"), 1);
     assert_int_equal(engine_figure(db, "flushes"), 2);
-    int64_t merges = engine_figure(db, "merges");
-    engine_put(db, 3, "c");
+    engine_put(db, 3, "c"); /* may merge by itself what is due */
     engine_freeze(db);
+    int64_t merges = engine_figure(db, "merges");
     usleep(100 * 1000);
     assert_int_equal(engine_figure(db, "memtables"), 2);
     assert_int_equal(engine_figure(db, "merges"), merges);
@@ -244,8 +244,10 @@ static void background_off_gives_a_merge_up(void **state)
     sim *world = engine_world();
     mw_options to = engine_options();
     mw_db *db = engine_open(world, &to);
-    engine_fill(db, 1, ROWS, "some words that take some room in the output file ");
-    engine_flush(db);
+    for (int i = 0; i < 2; i++) { /* a single one would move as it is */
+        engine_fill(db, 1, ROWS, "some words that take some room in the output file ");
+        engine_flush(db);
+    }
     int hold = sim_hold(world, SIM_WRITE, "table-");
     to.background = true;
     to.merge_generations = 1;
@@ -257,7 +259,7 @@ static void background_off_gives_a_merge_up(void **state)
     sim_release(world, hold);
     assert_int_equal(engine_wait(&call), MW_OK);
     assert_int_equal(engine_figure(db, "merges"), 0);
-    assert_int_equal(engine_file_count(world, "table-"), 1);
+    assert_int_equal(engine_file_count(world, "table-"), 2);
     assert_int_equal(engine_count(db), ROWS);
     engine_close(db);
     engine_end(world);
