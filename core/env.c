@@ -115,6 +115,12 @@ int mw_env_list(const mw_env *env, int dir, int (*each)(void *arg, const char *n
     return spared(env, sys) ? env->dir_list(env->ctx, dir, each, arg) : sys;
 }
 
+int mw_env_boot_id(const mw_env *env, uint8_t id[16])
+{
+    int sys = env->boot_id(env->ctx, id); /* which is read from a file */
+    return spared(env, sys) ? env->boot_id(env->ctx, id) : sys;
+}
+
 int mw_env_allocate(const mw_env *env, int file, uint64_t offset, uint64_t bytes)
 {
     int sys;

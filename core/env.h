@@ -106,6 +106,7 @@ void mw_free(const mw_env *env, void *old);
 ** run out. Return 0 or an errno value. */
 int mw_env_open(const mw_env *env, int dir, const char *name, mw_open how, int *file);
 int mw_env_list(const mw_env *env, int dir, int (*each)(void *arg, const char *name), void *arg);
+int mw_env_boot_id(const mw_env *env, uint8_t id[16]);
 int mw_env_allocate(const mw_env *env, int file, uint64_t offset, uint64_t bytes);
 
 /* Reads exactly [offset, offset + bytes). A file that ends before: corrupt, naming it. */

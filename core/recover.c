@@ -614,7 +614,7 @@ static mw_rc open_state(mw_store *store, int *file, mw_err *err)
 
 static mw_rc boot(mw_store *store, uint8_t id[16], mw_err *err)
 {
-    int sys = store->env->boot_id(store->env->ctx, id);
+    int sys = mw_env_boot_id(store->env, id);
     return sys ? mw_fail_sys(err, sys, "reading", "the machine's boot id") : MW_OK;
 }
 

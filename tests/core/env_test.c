@@ -115,6 +115,7 @@ static void descriptors_are_spared_once(void **state)
     place at = open_place();
     int spared = 0;
     int file = -1;
+    uint8_t id[16];
     mw_env env = *at.env;
     env.spare_files = count_call;
     env.spare_arg = &spared;
@@ -125,15 +126,17 @@ static void descriptors_are_spared_once(void **state)
         env.file_close(env.ctx, file);
         sim_fail(at.world, SIM_LIST, 1, limits[i], false);
         assert_int_equal(mw_env_list(&env, at.dir, no_name, NULL), 0);
+        sim_fail(at.world, SIM_BOOT_ID, 1, limits[i], false);
+        assert_int_equal(mw_env_boot_id(&env, id), 0);
     }
-    assert_int_equal(spared, 4);
+    assert_int_equal(spared, 6);
     sim_fail(at.world, SIM_OPEN, 1, EMFILE, true);
     assert_int_equal(mw_env_open(&env, at.dir, "f", MW_OPEN_READ, &file), EMFILE);
-    assert_int_equal(spared, 5);
+    assert_int_equal(spared, 7);
     assert_int_equal(mw_env_open(at.env, at.dir, "f", MW_OPEN_READ, &file), EMFILE);
     sim_fail_clear(at.world);
     assert_int_equal(mw_env_open(&env, at.dir, "g", MW_OPEN_READ, &file), ENOENT);
-    assert_int_equal(spared, 5);
+    assert_int_equal(spared, 7);
     close_place(&at);
 }
 

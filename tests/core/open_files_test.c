@@ -13,7 +13,8 @@
 
 /* ---- a machine with a limit ------------------------------------------------------------------ */
 
-/* RLIMIT_NOFILE: opening a file, a folder, or listing one needs a free descriptor. */
+/* RLIMIT_NOFILE: opening a file or a folder, listing one, and reading the machine's boot id need a
+** free descriptor. */
 static struct {
     sim *world;
     uint32_t limit;
@@ -46,6 +47,12 @@ static int limited_list(void *ctx, int dir, int (*each)(void *arg, const char *n
     return sim_env(machine.world)->dir_list(ctx, dir, each, arg);
 }
 
+static int limited_boot_id(void *ctx, uint8_t id[16])
+{
+    if (none_left()) return EMFILE;
+    return sim_env(machine.world)->boot_id(ctx, id);
+}
+
 static mw_env limited_env(sim *world, uint32_t limit)
 {
     mw_env env = *sim_env(world);
@@ -55,6 +62,7 @@ static mw_env limited_env(sim *world, uint32_t limit)
     env.file_open = limited_open;
     env.dir_open = limited_dir_open;
     env.dir_list = limited_list;
+    env.boot_id = limited_boot_id;
     return env;
 }
 
