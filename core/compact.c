@@ -10,8 +10,8 @@
 **
 ** A tombstone is dropped when no file of a deeper level has room for its id. Nothing else can be
 ** older: of generations the oldest are taken, and what the output's level has in the inputs' range
-** is among the inputs. So in the deepest level an id that is deleted takes no room at all, and no id
-** lies twice in a level (I6).
+** is among the inputs. So in the deepest level an id that is deleted takes no room at all, and no
+** id lies twice in a level (I6).
 **
 ** One manifest version removes the inputs and adds the outputs. It is computed from whatever
 ** manifest is current then, so a flush that landed meanwhile survives; it is dropped unless all
@@ -29,8 +29,8 @@
 ** that stand before a copied group are first brought to at least half of its size, together with
 ** the rows of one group if need be.
 **
-** Slices: a step merges a bounded number of rows and bytes, so whoever runs it can flush, stop or be
-** interrupted in between; nothing is locked over a step that a writer or reader needs. */
+** Slices: a step merges a bounded number of rows and bytes, so whoever runs it can flush, stop or
+** be interrupted in between; nothing is locked over a step that a writer or reader needs. */
 #include "compact.h"
 
 #include "format.h"
@@ -84,7 +84,7 @@ struct mw_compact {
     mw_manifest_file *outputs;  /* the finished ones, with their keys  */
     uint32_t output_count;
     uint32_t passed[MW_LEVELS_MAX]; /* deeper levels: first file that does not end before the key */
-    mw_buf last;                    /* highest key of the group that was copied                    */
+    mw_buf last;                    /* highest key of the group that was copied                   */
     uint32_t split_at;              /* rows at which the group at hand ends early, 0: nowhere     */
     uint32_t spanned;               /* files of the next level that the output at hand overlaps   */
 };

@@ -19,8 +19,8 @@
 ** ("leveled compaction", "dynamic level bytes"); the rest is LevelDB's: the score, and the merge of
 ** one file with what it overlaps.
 **
-** b is taken from the manifest (bytes flushed by generation), not from what waits at the moment: the
-** same store must not change its mind from look to look.
+** b is taken from the manifest (bytes flushed by generation), not from what waits at the moment:
+** the same store must not change its mind from look to look.
 **
 ** Which file of a level that is too large: the one that overlaps the least bytes below for its own.
 ** It need not be fair: a file that is dear today is cheap when the level below has been cut anew.
@@ -28,8 +28,8 @@
 ** Obsolete versions make a merge due, too, before enough generations wait: where ids are written
 ** again and again, a store with one base level stays below one and a half times what lives.
 **
-** Why the order of versions stays right: of generations a prefix is taken, oldest first; a file of a
-** base level goes down together with everything below that it overlaps; a move needs that it
+** Why the order of versions stays right: of generations a prefix is taken, oldest first; a file of
+** a base level goes down together with everything below that it overlaps; a move needs that it
 ** overlaps neither the level that it goes to nor an older generation. */
 #include "pick.h"
 
@@ -37,6 +37,7 @@ enum {
     DEPTH_FACTOR = 8,   /* a base of more than this to the power of its levels gets another one */
     SOURCES_MAX = 32,   /* generations read at once: each has pages in memory                   */
     SMALL_PART = 4,     /* a file below this part of the limit is small: merged with neighbours */
+    SMALL_TIMES = 4,    /* ... those of up to so many times what is merged anyway               */
     COMPACT_FILES = 8,  /* about so many are merged by one job of a compaction                  */
     WASTE_PART = 16,    /* of a memtable's bytes: below it obsolete versions are not worth a job */
     SCORE_DUE = 100,
@@ -117,18 +118,26 @@ static mw_key_range range_of(const mw_manifest *manifest, mw_file_run run)
     return range;
 }
 
-/* Takes the level below's small neighbours in as well: what is small would stay so for ever. */
-static void take_small_neighbours(const mw_manifest *manifest, mw_file_run level,
-                                  const mw_pick_limits *limits, mw_file_run *below)
+/* Is a neighbour of what is merged so small that it should be merged as well? What is small would
+** stay so for ever; but where little is merged, much is not written again for that. */
+static bool is_small(const mw_manifest *manifest, uint32_t file, const mw_pick_limits *limits,
+                     uint64_t merged)
 {
-    uint64_t small = limits->file_bytes / SMALL_PART;
-    while (below->first > level.first &&
-           file_at(manifest, below->first - 1)->props.bytes < small) {
-        below->first--;
+    uint64_t bytes = file_at(manifest, file)->props.bytes;
+    return bytes < limits->file_bytes / SMALL_PART && bytes <= multiply(merged, SMALL_TIMES);
+}
+
+static void take_small_neighbours(const mw_manifest *manifest, mw_file_run level,
+                                  const mw_pick_limits *limits, mw_pick *pick)
+{
+    mw_file_run *below = &pick->below;
+    uint64_t merged = bytes_of(manifest, pick->above) + bytes_of(manifest, *below);
+    while (below->first > level.first && is_small(manifest, below->first - 1, limits, merged)) {
+        merged += file_at(manifest, --below->first)->props.bytes;
         below->count++;
     }
-    while (end_of(*below) < end_of(level) &&
-           file_at(manifest, end_of(*below))->props.bytes < small) {
+    while (end_of(*below) < end_of(level) && is_small(manifest, end_of(*below), limits, merged)) {
+        merged += file_at(manifest, end_of(*below))->props.bytes;
         below->count++;
     }
 }
@@ -148,7 +157,7 @@ static void choose_below(const mw_manifest *manifest, const mw_levels *levels,
     mw_key_range range = range_of(manifest, pick->above);
     if (level.count > 0) {
         pick->below = mw_levels_overlap(manifest, level, &range);
-        take_small_neighbours(manifest, level, limits, &pick->below);
+        take_small_neighbours(manifest, level, limits, pick);
     }
     bool alone = pick->above.count == 1 && pick->below.count == 0;
     bool move = alone && may_move(file_at(manifest, pick->above.first), levels, pick->output);

@@ -2,9 +2,9 @@
 **
 ** A cursor looks at, newest first: the transaction's own changes (in memory, then in runs), the
 ** generations (the memtable, then what it has adopted), the table files.
-** One id is found by asking them in that order and stopping at the first answer, of a base level the
-** one file that its range belongs to; a range is a merge of all of them, each base level being one
-** source, with tombstones dropped. The merge is made when the first range is asked for, so a
+** One id is found by asking them in that order and stopping at the first answer, of a base level
+** the one file that its range belongs to; a range is a merge of all of them, each base level being
+** one source, with tombstones dropped. The merge is made when the first range is asked for, so a
 ** cursor that only finds ids never pays for it.
 **
 ** Whatever happens meanwhile (commits, flushes, merges, rollback to a savepoint) the version, the

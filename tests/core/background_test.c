@@ -367,7 +367,12 @@ static void closing_gives_a_flush_up(void **state)
     assert_true(sim_wait_held(world, hold));
     engine_call closing = {.run = engine_run_close, .db = db};
     engine_start(&closing);
-    while (!engine_store(db)->closing) usleep(1000);
+    mw_store *store = engine_store(db);
+    for (bool seen = false; !seen; usleep(1000)) {
+        mw_store_lock(store);
+        seen = store->closing;
+        mw_store_unlock(store);
+    }
     uint64_t writes = sim_calls(world, SIM_WRITE);
     sim_release(world, hold);
     assert_int_equal(engine_wait(&closing), MW_OK);

@@ -1,6 +1,6 @@
-/* compact_levels_test.c: merges over several levels of little files. Batches of a few rows, files of
-** about five, so that a store of some hundred rows has what a large one has: several levels, files
-** that move down without being written, tombstones above older versions. */
+/* compact_levels_test.c: merges over several levels of little files. Batches of a few rows, files
+** of about five, so that a store of some hundred rows has what a large one has: several levels,
+** files that move down without being written, tombstones above older versions. */
 #include "compact.h"
 
 #include "engine.h"
@@ -354,7 +354,8 @@ static void hidden_rows_before_the_first_live_one_are_passed_over(void **state)
     mw_txn *txn = engine_begin(db);
     for (int64_t id = 0; id < HIDDEN; id++) engine_txn_delete(txn, id);
     engine_commit(txn, MW_TXN_LIGHT);
-    for (int step = 0; step < 4; step++) { /* tombstones in memory, in a generation, in level 1, gone */
+    /* Tombstones in memory, in a generation, in level 1, gone. */
+    for (int step = 0; step < 4; step++) {
         assert_int_equal(engine_count(db), 2);
         assert_string_equal(engine_rows(db), "10000=x10000 10001=x10001");
         if (step == 0) engine_flush(db);
@@ -536,8 +537,8 @@ static mw_db *open_for_jobs(sim *world, const mw_options *options)
     return db;
 }
 
-static const char after_jobs[] = "0=a0 1=a1 2=c2 3=c3 4=c4 5=b5 6=b6 7=b7 8=b8 10=b10 11=b11 12=b12 "
-                                 "13=b13 14=b14 15=b15";
+static const char after_jobs[] = "0=a0 1=a1 2=c2 3=c3 4=c4 5=b5 6=b6 7=b7 8=b8 10=b10 11=b11 "
+                                 "12=b12 13=b13 14=b14 15=b15";
 
 /* C65: each call of a merge over several levels and files finds the disk full, or fails. Reads and
 ** writes go on, nothing is lost or left over, and once there is room the work is done. */
@@ -579,7 +580,7 @@ static void a_job_that_fails_changes_nothing(void **state)
     expect_jobs_repeated(SIM_ALLOC, ENOMEM);
 }
 
-/* ---- many -------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 typedef struct writer {
     mw_db *db;

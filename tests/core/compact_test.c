@@ -440,7 +440,8 @@ static void an_interrupted_merge_changes_nothing(void **state)
         uint32_t folded = 9;
         mw_err err = {0};
         assert_int_equal(mw_db_merge(db, 0, after_some, &left, &folded, &err), MW_INTERRUPTED);
-        assert_string_equal(err.text, "the merge was interrupted: what was not finished has not changed");
+        assert_string_equal(err.text, "the merge was interrupted: what was not finished has not"
+                                      " changed");
         assert_int_equal(folded, 0);
         assert_int_equal(engine_file_count(world, "table-"), 2);
         assert_int_equal(engine_figure(db, "generations"), 2);

@@ -542,7 +542,8 @@ static void writers_wait_for_the_thread_but_not_for_ever(void **state)
     engine_end(world);
 }
 
-/* A store whose merges cannot work: a page of its first generation is damaged. Flushes read none. */
+/* A store whose merges cannot work: a page of its first generation is damaged. Flushes read
+** none. */
 static mw_db *open_unmergeable(sim *world, bool background)
 {
     mw_options options = engine_options();

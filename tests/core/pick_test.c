@@ -1,8 +1,8 @@
 /* pick_test.c: what is merged next, as a table: little stores in words, and the job that is picked.
 **
-** A store is a list of files in the manifest's order, "level:min-max", keys being one letter. Behind
-** it "*n": of n bytes instead of 100; "!": with a tombstone; "=": of the same generation as the file
-** before. A job is "kind above>below generations": "merge 0:b-k,0:a-c>1:a-c,1:d-z 2". */
+** A store is a list of files in the manifest's order, "level:min-max", keys being one letter.
+** Behind it "*n": of n bytes instead of 100; "!": with a tombstone; "=": of the same generation as
+** the file before. A job is "kind above>below generations": "merge 0:b-k,0:a-c>1:a-c,1:d-z 2". */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -158,7 +158,8 @@ static const pick_case due_cases[] = {
     {"2:a-c*1800 2:h-z*1800 1:a-b*600 1:d-f*600 1:q-z*500", "move 1:d-f>2"},
     {"2:a-c*1800 2:h-z*1800 1:a-b*600 1:d-f*600! 1:q-z*500", "merge 1:d-f>2"},
     /* neighbours that overlap nothing more go along */
-    {"2:a-k*1800 2:l-z*1800 1:a-b*500 1:c-d*600 1:e-f*501 1:g-n*1", "merge 1:a-b,1:c-d,1:e-f>2 2:a-k"},
+    {"2:a-k*1800 2:l-z*1800 1:a-b*500 1:c-d*600 1:e-f*501 1:g-n*1",
+     "merge 1:a-b,1:c-d,1:e-f>2 2:a-k"},
     /* generations first, unless a level is in a worse state */
     {"2:a-k*1800 2:l-z*1800 1:a-m*601 1:n-p*500 1:q-z*500 0:a-z 0:a-z 0:a-z 0:a-z",
      "merge 0:a-z,0:a-z,0:a-z,0:a-z>1 1:a-m,1:n-p,1:q-z 4 generations"},
@@ -235,6 +236,9 @@ static void generations_are_picked_oldest_first(void **state)
         {"0:a-z", 0, UINT64_MAX, "move 0:a-z>1 1 generations"},
         {"0:a-z!", 0, UINT64_MAX, "merge 0:a-z>1 1 generations"},
         {"0:a-z*3", 0, UINT64_MAX, "move 0:a-z>1 1 generations"},
+        {"1:a-c*20 0:d-z*4", 0, UINT64_MAX, "move 0:d-z>1 1 generations"}, /* too much for it */
+        {"1:a-c*16 1:d-f*15 0:k-z*3", 0, UINT64_MAX, "move 0:k-z>1 1 generations"},
+        {"1:a-c*16 1:d-f*12 0:k-z*3", 0, UINT64_MAX, "merge 0:k-z>1 1:a-c,1:d-f 1 generations"},
         {"1:a-c*3 0:d-z*3", 0, UINT64_MAX, "merge 0:d-z>1 1:a-c 1 generations"},
         {"1:a-z 0:a-b 0:b-c 0:a-d", 0, UINT64_MAX,
          "merge 0:a-b,0:b-c,0:a-d>1 1:a-z 3 generations"},
