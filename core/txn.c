@@ -422,8 +422,9 @@ static mw_rc make_any_entry(mw_overlay *overlay, entry *to, mw_err *err)
     return rc == MW_OK ? make_adopt(overlay, to, err) : rc;
 }
 
-/* Files that were adopted are listed soon, so that merges may begin with them. Where that fails the
-** next transaction tries again. Requires the turn. */
+/* The generation of files that were adopted shall be flushed soon, so that merges may begin with
+** them, or, after an abort, that their room is given back. Where this fails the next freeze will do.
+** Requires the turn. */
 static void freeze_adopted(mw_store *store, const entry *of)
 {
     mw_err ignored = {0};
@@ -515,7 +516,10 @@ static mw_rc write_abort(mw_txn *txn, mw_err *err)
         rc = mw_commit_wait(store, &abort, err);
     }
     mw_request_free(store, &abort);
-    if (rc == MW_OK) txn->named = false;
+    if (rc == MW_OK) {
+        txn->named = false;
+        freeze_adopted(store, &txn->entry);
+    }
     return rc;
 }
 

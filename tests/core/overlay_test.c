@@ -613,6 +613,23 @@ static void an_aborted_entry_asks_for_no_file(void **state)
     engine_end(world);
 }
 
+/* What was prepared and rolled back does not keep its room for long. */
+static void an_aborted_transaction_gives_its_room_back(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = open_tiny(world);
+    mw_txn *txn = engine_begin(db);
+    put_range(txn, 1, 20, "v");
+    assert_int_equal(mw_txn_prepare(txn, MW_TXN_FULL, NULL), MW_OK);
+    engine_rollback(txn);
+    engine_put(db, 1, "one");
+    assert_int_equal(table_files(world), 0);
+    assert_string_equal(engine_rows(db), "1=one");
+    engine_close(db);
+    engine_end(world);
+}
+
 /* ---- histories ------------------------------------------------------------------------------- */
 
 enum { IDS = 40, MARKS_MAX = 12, VIEWS_MAX = 3, ROUNDS = 150 };
@@ -812,6 +829,7 @@ int main(void)
         cmocka_unit_test(damage_of_an_adopted_file_is_named),
         cmocka_unit_test(an_exchanged_file_is_named),
         cmocka_unit_test(an_aborted_entry_asks_for_no_file),
+        cmocka_unit_test(an_aborted_transaction_gives_its_room_back),
         cmocka_unit_test(random_histories_agree_with_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
