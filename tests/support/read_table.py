@@ -182,10 +182,8 @@ class Bound:
 
 
 class Table:
-    def __init__(self, path):
-        self.name = os.path.basename(path)
-        with open(path, "rb") as file:
-            self.data = file.read()
+    def __init__(self, name, data):
+        self.name, self.data = name, data
         need(len(self.data) >= HEADER_BYTES + FOOTER_BYTES, "too short")
         self.read_header()
         self.read_footer()
@@ -345,7 +343,8 @@ def show(cell):
 
 
 def read_file(path, dump):
-    table = Table(path)
+    with open(path, "rb") as file:
+        table = Table(os.path.basename(path), file.read())
     rows = tombstones = 0
     ids = set()
     for key, tombstone, cells in table.versions():
