@@ -608,9 +608,11 @@ class Store:
         self.next_position = self.manifest.cursor + 1
         sealed = self.manifest.sealed_epochs()
         limits = [epoch["copied_from"] for epoch in sealed[1:]] + [M64]
+        seen = not sealed
         for epoch, limit in zip(sealed, limits):
             if limit > self.manifest.cursor + 1:
-                self.collect_epoch(epoch["epoch"], limit)
+                seen = self.collect_epoch(epoch["epoch"], limit)
+        need(seen, "epoch %d has no segment" % (sealed[-1]["epoch"] if sealed else 0))
         missing = self.next_position
         for epoch in sealed:
             need(epoch["start"] <= missing, "position %d is missing, epoch %d starts at %d" % (
@@ -623,6 +625,8 @@ class Store:
                 self.leave_all(name, "a segment of which nothing is needed")
 
     def collect_epoch(self, epoch, limit):
+        """False: none of the epoch's segments goes on where the log ended before."""
+        seen = False
         for segment in self.segments_of(epoch):
             needed = [entry for entry in segment.entries
                       if self.manifest.cursor < entry.position < limit]
@@ -636,6 +640,7 @@ class Store:
                 continue
             self.check_generation(segment)
             self.segments.append(segment)
+            seen = True
             for entry in needed:
                 need(entry.position == self.next_position, "%s: position %d, expected %d" % (
                     segment.name, entry.position, self.next_position))
@@ -646,6 +651,7 @@ class Store:
                      "a later record says that it was durable" % (segment.name, self.next_position, segment.end))
             end = needed[-1].end if needed else 0
             self.leave(segment.name, end, len(segment.data), "behind the last entry that counts")
+        return seen
 
     def check_generation(self, segment):
         """A generation is a set of whole segments."""
@@ -683,7 +689,7 @@ class Store:
                 if op.kind == Op.PUT:
                     self.live[op.key] = decode_row(op.row, self.manifest.column_count)
                 else:
-                    need(self.live.pop(op.key, None) is not None, "a delete of what does not live")
+                    self.live.pop(op.key, None)
             except Damage as damage:
                 raise Damage("%s: position %d: %s" % (segment.name, entry.position, damage)) from None
         need(len(self.live) - before == entry.count_delta, "%s: position %d says count %+d, found %+d" % (
