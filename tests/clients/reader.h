@@ -1,6 +1,5 @@
 /* reader.h: what the tests with a second reader share: tests/support/read_store.py as a process that
-** answers, rows as lines in its form, and rows of every kind of value, put into tables with every kind of
-** key. */
+** answers, rows as lines in its form, tables with every kind of key, and rows of every kind of value. */
 #ifndef READER_H
 #define READER_H
 
@@ -8,7 +7,19 @@
 
 #include <dirent.h>
 
-enum { READER_PATH_BYTES = PATH_MAX + NAME_MAX + 64 };
+enum { READER_PATH_BYTES = 2 * PATH_MAX };
+
+/* A path of formatted parts. */
+__attribute__((format(printf, 2, 3))) static inline void path_make(char path[READER_PATH_BYTES],
+                                                                   const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (vsnprintf(path, READER_PATH_BYTES, format, args) >= READER_PATH_BYTES) {
+        client_fail("a path is too long: %s", path);
+    }
+    va_end(args);
+}
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
@@ -292,13 +303,115 @@ static inline void folder_copy(const char *from, const char *to)
     if (mkdir(to, 0700)) client_fail("%s: %s", to, strerror(errno));
     for (size_t i = 0; i < names.count; i++) {
         size_t size;
-        snprintf(path, sizeof path, "%s/%s", from, names.line[i]);
+        path_make(path, "%s/%s", from, names.line[i]);
         uint8_t *bytes = file_bytes(path, &size);
-        snprintf(path, sizeof path, "%s/%s", to, names.line[i]);
+        path_make(path, "%s/%s", to, names.line[i]);
         file_write(path, bytes, size);
         free(bytes);
     }
     lines_free(&names);
+}
+
+enum { ROOM_KEPT = 128 };
+
+/* The size of a log without most of its room for more; records may end with zeros, too. */
+static inline size_t size_without_room(const char *name, const uint8_t *bytes, size_t size)
+{
+    size_t filled = size;
+    while (strncmp(name, "wal-", 4) == 0 && filled && bytes[filled - 1] == 0) filled--;
+    return filled + ROOM_KEPT < size ? filled + ROOM_KEPT : size;
+}
+
+/* Cuts the room that the logs in a folder have for more. */
+static inline void cut_room(const char *folder)
+{
+    char path[READER_PATH_BYTES];
+    lines names = folder_names(folder);
+    for (size_t i = 0; i < names.count; i++) {
+        size_t size;
+        path_make(path, "%s/%s", folder, names.line[i]);
+        uint8_t *bytes = file_bytes(path, &size);
+        file_write(path, bytes, size_without_room(names.line[i], bytes, size));
+        free(bytes);
+    }
+    lines_free(&names);
+}
+
+/* ---- a table in a folder of its own ------------------------------------------------------- */
+
+enum { KEYS = 150 };
+
+typedef struct place {
+    char folder[PATH_MAX];
+    char database[READER_PATH_BYTES];
+    char store[READER_PATH_BYTES];
+    const key_kind *kind;
+    sqlite3 *db;
+    uint64_t random;
+} place;
+
+static inline void place_open(place *here) { here->db = client_open(here->database); }
+
+static inline void place_name(place *here, const char *folder, const key_kind *kind, uint64_t random)
+{
+    here->kind = kind;
+    here->random = random;
+    snprintf(here->folder, sizeof here->folder, "%s", folder);
+    path_make(here->database, "%s/test.db", folder);
+    path_make(here->store, "%s/store", folder);
+}
+
+static inline void place_make(place *here, const key_kind *kind, uint64_t random,
+                              const char *options)
+{
+    char folder[PATH_MAX];
+    client_folder_make(folder);
+    place_name(here, folder, kind, random ^ (uint64_t)(kind - key_kinds));
+    place_open(here);
+    client_run(here->db, "CREATE VIRTUAL TABLE t USING memwal(%s%s, path = 'store', %s)",
+               kind->declared, value_columns, options);
+}
+
+static inline void place_remove(place *here)
+{
+    client_close(here->db);
+    client_folder_remove(here->folder);
+}
+
+static inline uint64_t draw(place *here, uint64_t n) { return client_pick(&here->random, n); }
+
+static inline void put(place *here, uint64_t bytes_max)
+{
+    uint64_t n = draw(here, KEYS);
+    put_row(here->db, here->kind, n, &here->random, bytes_max);
+}
+
+static inline void drop(place *here, const char *compare)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql, "DELETE FROM t WHERE %s %s ?", here->kind->column, compare);
+    sqlite3_stmt *statement = client_prepare(here->db, sql);
+    bind_key(statement, 1, here->kind, draw(here, KEYS));
+    client_step(statement);
+    client_finalize(statement);
+}
+
+static inline int veto(void *unused)
+{
+    (void)unused;
+    return 1;
+}
+
+/* The entry is in the log when SQLite takes the commit back: an abort follows it. */
+static inline void commit_and_take_back(place *here)
+{
+    client_run(here->db, "BEGIN");
+    put(here, 50);
+    drop(here, "=");
+    sqlite3_commit_hook(here->db, veto, NULL);
+    assert_int_equal(client_try(here->db, NULL, "COMMIT"), SQLITE_CONSTRAINT_COMMITHOOK);
+    sqlite3_commit_hook(here->db, NULL, NULL);
+    if (!sqlite3_get_autocommit(here->db)) client_run(here->db, "ROLLBACK");
 }
 
 #endif

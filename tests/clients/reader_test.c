@@ -9,45 +9,9 @@
 **   reader_test --worker ...    is started by the tests, to be killed */
 #include "reader.h"
 
-enum { KEYS = 150, COMPARE_EVERY = 20, REOPEN_EVERY = 90, CHAIN_BYTES = 600000 };
+enum { COMPARE_EVERY = 20, REOPEN_EVERY = 90, CHAIN_BYTES = 600000 };
 
 static uint64_t seed;
-
-typedef struct place {
-    char folder[PATH_MAX];
-    char database[READER_PATH_BYTES];
-    char store[READER_PATH_BYTES];
-    const key_kind *kind;
-    sqlite3 *db;
-    uint64_t random;
-} place;
-
-static void place_open(place *here) { here->db = client_open(here->database); }
-
-static void place_name(place *here, const char *folder, const key_kind *kind, uint64_t random)
-{
-    here->kind = kind;
-    here->random = random;
-    snprintf(here->folder, sizeof here->folder, "%s", folder);
-    snprintf(here->database, sizeof here->database, "%s/test.db", folder);
-    snprintf(here->store, sizeof here->store, "%s/store", folder);
-}
-
-static void place_make(place *here, const key_kind *kind, const char *options)
-{
-    char folder[PATH_MAX];
-    client_folder_make(folder);
-    place_name(here, folder, kind, seed ^ (uint64_t)(kind - key_kinds));
-    place_open(here);
-    client_run(here->db, "CREATE VIRTUAL TABLE t USING memwal(%s%s, path = 'store', %s)",
-               kind->declared, value_columns, options);
-}
-
-static void place_remove(place *here)
-{
-    client_close(here->db);
-    client_folder_remove(here->folder);
-}
 
 static long knob(const char *name, long otherwise)
 {
@@ -56,42 +20,6 @@ static long knob(const char *name, long otherwise)
 }
 
 /* ---- changes ------------------------------------------------------------------------------- */
-
-static uint64_t draw(place *here, uint64_t n) { return client_pick(&here->random, n); }
-
-static void put(place *here, uint64_t bytes_max)
-{
-    uint64_t n = draw(here, KEYS);
-    put_row(here->db, here->kind, n, &here->random, bytes_max);
-}
-
-static void drop(place *here, const char *compare)
-{
-    char sql[256];
-    snprintf(sql, sizeof sql, "DELETE FROM t WHERE %s %s ?", here->kind->column, compare);
-    sqlite3_stmt *statement = client_prepare(here->db, sql);
-    bind_key(statement, 1, here->kind, draw(here, KEYS));
-    client_step(statement);
-    client_finalize(statement);
-}
-
-static int veto(void *unused)
-{
-    (void)unused;
-    return 1;
-}
-
-/* The entry is in the log when SQLite takes the commit back: an abort follows it. */
-static void commit_and_take_back(place *here)
-{
-    client_run(here->db, "BEGIN");
-    put(here, 50);
-    drop(here, "=");
-    sqlite3_commit_hook(here->db, veto, NULL);
-    assert_int_equal(client_try(here->db, NULL, "COMMIT"), SQLITE_CONSTRAINT_COMMITHOOK);
-    sqlite3_commit_hook(here->db, NULL, NULL);
-    if (!sqlite3_get_autocommit(here->db)) client_run(here->db, "ROLLBACK");
-}
 
 static void change_in_a_transaction(place *here)
 {
@@ -156,7 +84,7 @@ static void the_reader_gives_the_rows_of_select_for_every_kind_of_key(void **sta
     reader r = reader_start();
     for (int k = 0; k < KEY_KINDS; k++) {
         place here;
-        place_make(&here, &key_kinds[k], "background = off, memtable = '32KB', group_rows = 24, "
+        place_make(&here, &key_kinds[k], seed, "background = off, memtable = '32KB', group_rows = 24, "
                                          "page_bytes = 300, merge_generations = 1000");
         for (long i = 1; i <= steps; i++) {
             change(&here);
@@ -209,7 +137,7 @@ static void the_reader_gives_the_rows_that_a_killed_store_opens_with(void **stat
     reader r = reader_start();
     for (int k = 0; k < KEY_KINDS; k++) {
         place here;
-        place_make(&here, &key_kinds[k], "memtable = '64KB', group_rows = 24, page_bytes = 300");
+        place_make(&here, &key_kinds[k], seed, "memtable = '64KB', group_rows = 24, page_bytes = 300");
         for (long i = 0; i < kills; i++) {
             client_close(here.db);
             change_until_killed(&here);
@@ -230,7 +158,7 @@ static void the_reader_gives_the_rows_that_a_killed_store_opens_with(void **stat
 /* A small store of two generations, a base and a log; closed, or left as by a kill. */
 static void make_small_store(place *here, const key_kind *kind, const char *copy, bool closed)
 {
-    place_make(here, kind, "background = off, group_rows = 4, page_bytes = 100");
+    place_make(here, kind, seed, "background = off, group_rows = 4, page_bytes = 100");
     for (int i = 0; i < 14; i++) {
         put_row(here->db, kind, (uint64_t)i % 6, &here->random, 30);
         if (i == 9) drop(here, "=");
@@ -243,13 +171,6 @@ static void make_small_store(place *here, const key_kind *kind, const char *copy
     folder_copy(here->store, copy);
     if (!closed) client_close(here->db);
     client_folder_remove(here->folder);
-}
-
-/* A log without its room for more. */
-static size_t without_room(const char *name, const uint8_t *bytes, size_t size)
-{
-    while (strncmp(name, "wal-", 4) == 0 && size && bytes[size - 1] == 0) size--;
-    return size;
 }
 
 typedef struct victim {
@@ -298,12 +219,20 @@ static void judge(victim *v, const char *what)
     lines_free(&engine);
 }
 
+static void judge_unchanged(victim *v)
+{
+    folder_copy(v->from, v->to);
+    judge(v, "nothing changed");
+    assert_int_equal(v->reported, 0);
+    client_folder_remove(v->to);
+}
+
 static void judge_changed(victim *v, const char *name, const uint8_t *bytes, size_t size,
                           const char *what)
 {
-    char path[2 * READER_PATH_BYTES];
+    char path[READER_PATH_BYTES];
     folder_copy(v->from, v->to);
-    snprintf(path, sizeof path, "%s/%s", v->to, name);
+    path_make(path, "%s/%s", v->to, name);
     file_write(path, bytes, size);
     judge(v, what);
     client_folder_remove(v->to);
@@ -312,10 +241,10 @@ static void judge_changed(victim *v, const char *name, const uint8_t *bytes, siz
 /* Each byte changed; each length; the file away. */
 static void judge_file(victim *v, const char *name)
 {
-    char path[2 * READER_PATH_BYTES];
+    char path[READER_PATH_BYTES];
     char what[CLIENT_TEXT_BYTES];
     size_t size;
-    snprintf(path, sizeof path, "%s/%s", v->from, name);
+    path_make(path, "%s/%s", v->from, name);
     uint8_t *bytes = file_bytes(path, &size);
     size_t stride = (size_t)knob("READER_STRIDE", 5);
     for (size_t i = seed % stride; i < size; i += stride) {
@@ -331,24 +260,10 @@ static void judge_file(victim *v, const char *name)
     free(bytes);
     snprintf(what, sizeof what, "%s of %s key: removed", name, v->kind->name);
     folder_copy(v->from, v->to);
-    snprintf(path, sizeof path, "%s/%s", v->to, name);
+    path_make(path, "%s/%s", v->to, name);
     assert_int_equal(remove(path), 0);
     judge(v, what);
     client_folder_remove(v->to);
-}
-
-static void cut_room(const char *folder)
-{
-    char path[2 * READER_PATH_BYTES];
-    lines names = folder_names(folder);
-    for (size_t i = 0; i < names.count; i++) {
-        size_t size;
-        snprintf(path, sizeof path, "%s/%s", folder, names.line[i]);
-        uint8_t *bytes = file_bytes(path, &size);
-        file_write(path, bytes, without_room(names.line[i], bytes, size));
-        free(bytes);
-    }
-    lines_free(&names);
 }
 
 /* I9, C13, C29, C30, C32, L19: the engine reports what the page calls damage, and goes on as the page says
@@ -361,10 +276,11 @@ static void engine_and_reader_judge_each_damage_alike(void **state)
     for (int k = 0; k < 2 * KEY_KINDS; k++) {
         place here;
         victim v = {.kind = &key_kinds[k / 2], .reader = reader_start()};
-        snprintf(v.from, sizeof v.from, "%s/from%d", folder, k);
-        snprintf(v.to, sizeof v.to, "%s/to", folder);
+        path_make(v.from, "%s/from%d", folder, k);
+        path_make(v.to, "%s/to", folder);
         make_small_store(&here, v.kind, v.from, k % 2 == 0);
         cut_room(v.from);
+        judge_unchanged(&v);
         lines names = folder_names(v.from);
         for (size_t i = 0; i < names.count; i++) judge_file(&v, names.line[i]);
         print_message("%s key, %s: judged %d, damaged %d\n", v.kind->name,
@@ -386,7 +302,7 @@ static void the_reader_finds_every_changed_byte(void **state)
     client_folder_make(folder);
     for (int k = 0; k < 2 * KEY_KINDS; k++) {
         place here;
-        snprintf(path, sizeof path, "%s/store%d", folder, k);
+        path_make(path, "%s/store%d", folder, k);
         make_small_store(&here, &key_kinds[k / 2], path, k % 2 == 0);
         const char *arguments[] = {"/usr/bin/python3", "tests/support/read_store.py", "--flip",
                                    path, NULL};

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Reads whole stores and each of their files, written from core/FORMAT.md alone: shares nothing with the engine.
+"""Reads whole stores and each of their files, written from core/FORMAT.md alone, without the engine.
 
     read_store.py PATH...              verifies all; describes folders of stores and single files
     read_store.py --dump PATH...       the same with every version, entry and row
-    read_store.py --rows PATH...       only rows, one a line: of a store those that live, of a file what it holds
+    read_store.py --rows PATH...       only rows, one a line: of a store those that live, of a file all
     read_store.py --flip FOLDER...     changes each byte of a store in memory, one at a time: a damage must be
                                        reported unless FORMAT.md says that nothing covers the byte
     read_store.py --serve              takes a path from each line of standard input; gives its rows, then
@@ -18,8 +18,8 @@ import re
 import struct
 import sys
 
-from read_table import (BLOB, INTEGER, KEY_INTEGER, KEY_TEXT, M64, NULL, REAL, TEXT, Damage, Scan, Table, need,
-                        show, signed, xxhash)
+from read_table import (BLOB, INTEGER, KEY_INTEGER, KEY_TEXT, M64, NULL, REAL, TEXT, Damage, Scan,
+                        Table, need, show, signed, xxhash)
 
 NAMES = {kind: re.compile(kind + "-([0-9a-f]{16})" + tail + "$")
          for kind, tail in (("table", "-([0-9a-f]{16})"), ("wal", "-([0-9a-f]{16})"), ("manifest", ""))}
@@ -113,10 +113,13 @@ class Manifest:
         need(max(self.epoch_count, self.file_count) <= 65536, "rule 5: epochs, files")
         self.columns = [scan.number(4) for _ in range(self.column_count)]
         self.declaration = scan.take(self.declared)
-        self.epochs = [dict(zip(("epoch", "start", "copied_from", "sealed"), self.EPOCH.unpack(scan.take(28))))
-                       for _ in range(self.epoch_count)]
+        self.epochs = [self.read_epoch(scan) for _ in range(self.epoch_count)]
         self.files = [self.read_file(scan) for _ in range(self.file_count)]
         need(scan.left() == 0, "rule 2: %d bytes too many" % scan.left())
+
+    def read_epoch(self, scan):
+        names = ("epoch", "start", "copied_from", "sealed")
+        return dict(zip(names, self.EPOCH.unpack(scan.take(self.EPOCH.size))))
 
     def read_file(self, scan):
         names = ("epoch", "number", "level", "generation", "rows", "tombstones", "bytes", "sequence_min",
@@ -182,7 +185,8 @@ class Manifest:
         if everything:
             out("    declaration %r" % self.declaration)
         for epoch in self.epochs:
-            out("    epoch %(epoch)d: start %(start)d, copied from %(copied_from)d, sealed %(sealed)d" % epoch)
+            out("    epoch %(epoch)d: start %(start)d, copied from %(copied_from)d, sealed %(sealed)d"
+                % epoch)
         for file in self.files:
             out("    %(name)s: level %(level)d, generation %(generation)d, rows %(rows)d, tombstones "
                 "%(tombstones)d, bytes %(bytes)d, sequences %(sequence_min)d to %(sequence_max)d, checksum "
@@ -245,8 +249,8 @@ class Entry:
 
     def __init__(self, records, name):
         first = records[0]
-        self.position, self.epoch, self.kind, self.offset = first.position, first.epoch, first.kind, first.offset
-        self.end = records[-1].end
+        self.position, self.epoch, self.kind = first.position, first.epoch, first.kind
+        self.offset, self.end = first.offset, records[-1].end
         self.durable_through = max(record.durable_through for record in records)
         self.payload = b"".join(record.payload for record in records)
         need(len(self.payload) <= self.PAYLOAD_MAX, "an entry of %d bytes" % len(self.payload))
@@ -361,11 +365,15 @@ class Segment:
         """Do records behind an offset say that this missing position was durable?"""
         return any(record.durable_through >= position for record in self.stray_records(start))
 
+    def check_end(self):
+        missing = self.next_position()
+        need(not self.proves(missing, self.end), "%s: position %d is missing at %d, and a later record says "
+             "that it was durable" % (self.name, missing, self.end))
+
     def check_alone(self):
         if self.fault:
             raise self.fault
-        need(not self.proves(self.next_position(), self.end), "position %d is missing at %d, and a later record "
-             "says that it was durable" % (self.next_position(), self.end))
+        self.check_end()
 
     def describe(self, out, everything):
         if self.fault:
@@ -390,11 +398,14 @@ class Segment:
 
 
 def describe_entry(entry, out):
-    out("    position %d at %d, epoch %d, durable through %d: %s" % (
-        entry.position, entry.offset, entry.epoch, entry.durable_through,
-        "abort of %d" % entry.cancels if entry.kind == Record.ABORT else "%d ops from sequence %d, count %+d" % (
-            len(entry.ops), entry.sequence_first, entry.count_delta)))
-    for op in entry.ops if entry.kind == Record.COMMIT else ():
+    out("    position %d at %d, epoch %d, durable through %d" % (
+        entry.position, entry.offset, entry.epoch, entry.durable_through))
+    if entry.kind == Record.ABORT:
+        out("        abort of %d" % entry.cancels)
+        return
+    out("        %d ops from sequence %d, count %+d" % (
+        len(entry.ops), entry.sequence_first, entry.count_delta))
+    for op in entry.ops:
         out("        %s %s %s" % (("put", "delete")[op.kind - 1], op.key.hex(), (op.row or b"").hex()))
 
 
@@ -437,11 +448,12 @@ class TableFile:
     def describe(self, out, everything):
         table = self.table
         out("%s: rows %d, tombstones %d, sequences %d to %d, groups %d, %s key, column ids %s" % (
-            self.name, table.rows, table.tombstones, table.sequence_min, table.sequence_max, table.group_count,
-            "text" if table.key == KEY_TEXT else "integer", table.column_ids))
+            self.name, table.rows, table.tombstones, table.sequence_min, table.sequence_max,
+            table.group_count, "text" if table.key == KEY_TEXT else "integer", table.column_ids))
         if everything:
             for key, tombstone, cells in self.versions:
-                out("    %s %s" % (show(key_cell(table.key, key)), "tombstone" if tombstone else human_row(cells)))
+                out("    %s %s" % (show(key_cell(table.key, key)),
+                                   "tombstone" if tombstone else human_row(cells)))
 
     def rows(self):
         for key, tombstone, cells in self.versions:
@@ -576,7 +588,8 @@ class Store:
 
     def compare(self, file, table):
         """What the manifest says of a file, and what the file says."""
-        said = [file[name] for name in ("rows", "tombstones", "bytes", "sequence_min", "sequence_max", "checksum")]
+        said = [file[name] for name in ("rows", "tombstones", "bytes", "sequence_min", "sequence_max",
+                                        "checksum")]
         found = [table.rows, table.tombstones, len(table.data), table.sequence_min, table.sequence_max,
                  table.footer_checksum]
         need(said == found, "%s: the manifest says %s, the file %s" % (file["name"], said, found))
@@ -647,8 +660,7 @@ class Store:
                 self.log.append((segment, entry))
                 self.next_position += 1
             if self.next_position < limit:
-                need(not segment.proves(self.next_position, segment.end), "%s: position %d is missing at %d, and "
-                     "a later record says that it was durable" % (segment.name, self.next_position, segment.end))
+                segment.check_end()
             end = needed[-1].end if needed else 0
             self.leave(segment.name, end, len(segment.data), "behind the last entry that counts")
         return seen
@@ -671,8 +683,8 @@ class Store:
         sequence = self.manifest.sequence
         for segment, entry in self.log:
             if entry.kind == Record.ABORT:
-                need(kinds.get(entry.cancels, Record.COMMIT) == Record.COMMIT, "%s: position %d: an abort of no "
-                     "commit" % (segment.name, entry.position))
+                need(kinds.get(entry.cancels, Record.COMMIT) == Record.COMMIT,
+                     "%s: position %d: an abort of no commit" % (segment.name, entry.position))
                 continue
             if entry.position in cancelled:
                 continue
@@ -712,8 +724,8 @@ class Store:
         places = list(self.uncovered)
         for i, (segment, entry) in enumerate(self.log):
             if not self.proven(i):
-                places.append(Place(segment.name, entry.offset, entry.end, "an entry at the end of the log that "
-                                    "nothing later calls durable"))
+                places.append(Place(segment.name, entry.offset, entry.end,
+                                    "an entry at the end of the log that nothing later calls durable"))
         return places
 
     # -- output --

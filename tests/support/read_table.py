@@ -339,6 +339,8 @@ class Table:
 
 def show(cell):
     kind, value = cell
+    if kind == TEXT:
+        return repr(value.decode(errors="replace"))
     return "NULL" if kind == NULL else "x'%s'" % value.hex() if kind == BLOB else repr(value)
 
 
