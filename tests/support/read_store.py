@@ -19,7 +19,7 @@ import struct
 import sys
 
 from read_table import (BLOB, INTEGER, KEY_INTEGER, KEY_TEXT, M64, NULL, REAL, TEXT, Damage, Scan,
-                        Table, need, show, signed, xxhash)
+                        Table, need, show, signed, take_reals, xxhash)
 
 NAMES = {kind: re.compile(kind + "-([0-9a-f]{16})" + tail + "$")
          for kind, tail in (("table", "-([0-9a-f]{16})"), ("wal", "-([0-9a-f]{16})"), ("manifest", ""))}
@@ -205,8 +205,8 @@ class Record:
     FIRST, LAST = 1, 2
 
     def __init__(self, data, offset, fields):
-        (self.checksum, self.previous, self.position, self.epoch, self.durable_through, size, self.kind,
-         self.part, _) = fields
+        (self.checksum, self.previous, self.position, self.epoch, self.durable_through, size,
+         self.kind, self.part, _) = fields
         start = offset + self.HEADER.size
         self.offset, self.payload = offset, data[start:start + size]
         self.end = start + (size + 7) // 8 * 8
@@ -222,16 +222,8 @@ class Record:
             return None
         if checksum_of(data[offset + 8:end], seed) != fields[0]:
             return None
-        return cls(data, offset, fields)
-
-    def check(self, data):
-        """What a right checksum does not say by itself."""
-        where = "the record at %d: " % self.offset
-        need(self.kind in (self.COMMIT, self.ABORT), where + "kind %d" % self.kind)
-        need(self.part <= 3, where + "part %d" % self.part)
-        need(data[self.offset + 46:self.offset + 48] == b"\0\0", where + "its spare bytes are not 0")
-        start = self.offset + self.HEADER.size + len(self.payload)
-        need(not any(data[start:self.end]), where + "its padding is not 0")
+        kind, part, zero = fields[6:]
+        return cls(data, offset, fields) if kind in (cls.COMMIT, cls.ABORT) and part <= 3 and not zero else None
 
 
 class Op:
@@ -253,19 +245,25 @@ class Entry:
         self.offset, self.end = first.offset, records[-1].end
         self.durable_through = max(record.durable_through for record in records)
         self.payload = b"".join(record.payload for record in records)
-        need(len(self.payload) <= self.PAYLOAD_MAX, "an entry of %d bytes" % len(self.payload))
+        self.name = name
+
+    def read(self):
+        """Its payload; entries that do not count are not looked into."""
         try:
+            need(len(self.payload) <= self.PAYLOAD_MAX, "an entry of %d bytes" % len(self.payload))
             if self.kind == Record.COMMIT:
                 self.read_commit(Scan(self.payload))
             else:
                 self.read_abort(Scan(self.payload))
         except Damage as damage:
-            raise Damage("%s: position %d at %d: %s" % (name, self.position, self.offset, damage)) from None
+            raise Damage("%s: position %d at %d: %s" % (
+                self.name, self.position, self.offset, damage)) from None
 
     def read_commit(self, scan):
         count, self.sequence_first, delta = (scan.number(8) for _ in range(3))
         self.count_delta = signed(delta)
         need(1 <= count <= len(self.payload), "%d ops" % count)
+        need(abs(self.count_delta) <= count, "%d ops and a count of %+d" % (count, self.count_delta))
         need(self.sequence_first >= 1, "sequence 0")
         self.ops = [Op(scan, self.sequence_first + i) for i in range(count)]
         self.sequence_last = self.sequence_first + count - 1
@@ -292,7 +290,7 @@ def decode_row(row, column_count):
         elif tag == 9:
             cells.append((INTEGER, 0))
         elif tag == 10:
-            cells.append((REAL, struct.unpack("<d", scan.take(8))[0]))
+            cells.append((REAL, take_reals(scan, 1)[0]))
         else:
             cells.append((TEXT if tag % 2 else BLOB, scan.take((tag - 11) // 2)))
     need(scan.left() == 0, "%d bytes behind a row" % scan.left())
@@ -316,13 +314,12 @@ class Segment:
 
     def read_header(self):
         need(len(self.data) >= self.HEADER.size, "too short for a log segment")
-        (magic, version, zero, self.store, self.epoch, self.number, self.generation, self.first_position,
-         self.generation_start, zeros, self.checksum) = self.HEADER.unpack_from(self.data)
+        (magic, version, _, self.store, self.epoch, self.number, self.generation, self.first_position,
+         self.generation_start, _, self.checksum) = self.HEADER.unpack_from(self.data)
         need(magic == b"mwallog\n", "no log segment")
         self.seed = seed_of(self.store, self.epoch, self.number)
         need(checksum_of(self.data[:88], self.seed) == self.checksum, "the header fails its checksum")
         need(version == self.VERSION, "format version %d" % version)
-        need(zero == 0 and not any(zeros), "the header's spare bytes are not 0")
         numbers = numbers_of("wal", self.name)
         need(numbers in (None, (self.epoch, self.number)), "not the file of its name")
         need(self.epoch >= 1 and self.number >= 1 and self.generation >= 1, "epoch, number or generation 0")
@@ -335,13 +332,10 @@ class Segment:
             record = Record.at(self.data, offset, self.seed)
             if record is None or record.previous != chain or record.position != next_position:
                 return
-            record.check(self.data)
-            need(bool(record.part & Record.FIRST) == (not records), "%s: the record at %d: part %d" % (
-                self.name, offset, record.part))
-            need(not records or (record.epoch, record.kind) == (records[0].epoch, records[0].kind),
-                 "%s: the record at %d: epoch or kind changes within its entry" % (self.name, offset))
-            need(1 <= record.epoch <= self.epoch, "%s: the record at %d: epoch %d" % (
-                self.name, offset, record.epoch))
+            if bool(record.part & Record.FIRST) != (not records):
+                return
+            if records and (record.epoch, record.kind) != (records[0].epoch, records[0].kind):
+                return
             chain = record.checksum
             records.append(record)
             if record.part & Record.LAST:
@@ -373,6 +367,8 @@ class Segment:
     def check_alone(self):
         if self.fault:
             raise self.fault
+        for entry in self.entries:
+            entry.read()
         self.check_end()
 
     def describe(self, out, everything):
@@ -624,7 +620,7 @@ class Store:
         seen = not sealed
         for epoch, limit in zip(sealed, limits):
             if limit > self.manifest.cursor + 1:
-                seen = self.collect_epoch(epoch["epoch"], limit)
+                seen = self.collect_epoch(epoch, limit)
         need(seen, "epoch %d has no segment" % (sealed[-1]["epoch"] if sealed else 0))
         missing = self.next_position
         for epoch in sealed:
@@ -638,11 +634,11 @@ class Store:
                 self.leave_all(name, "a segment of which nothing is needed")
 
     def collect_epoch(self, epoch, limit):
-        """False: none of the epoch's segments goes on where the log ended before."""
-        seen = False
-        for segment in self.segments_of(epoch):
-            needed = [entry for entry in segment.entries
-                      if self.manifest.cursor < entry.position < limit]
+        """False: none of the epoch's segments reaches back to where the log ended before."""
+        seen, first = False, max(epoch["copied_from"], self.manifest.cursor + 1)
+        for segment in self.segments_of(epoch["epoch"]):
+            needed = [entry for entry in segment.entries if first <= entry.position < limit]
+            seen = seen or segment.first_position <= self.next_position
             if segment.entries and not needed:
                 continue
             if segment.first_position > self.next_position:
@@ -653,7 +649,6 @@ class Store:
                 continue
             self.check_generation(segment)
             self.segments.append(segment)
-            seen = True
             for entry in needed:
                 need(entry.position == self.next_position, "%s: position %d, expected %d" % (
                     segment.name, entry.position, self.next_position))
@@ -673,37 +668,46 @@ class Store:
         if before and before.generation == segment.generation:
             need(before.generation_start == segment.generation_start, "%s: generation start" % segment.name)
         else:
-            need(segment.generation_start == segment.first_position, "%s: generation %d starts at %d" % (
+            need(segment.generation_start == self.next_position, "%s: generation %d starts at %d" % (
                 segment.name, segment.generation, segment.generation_start))
             need(not before or before.generation < segment.generation, "%s: generations fall" % segment.name)
 
     def apply_log(self):
-        cancelled = {entry.cancels for _, entry in self.log if entry.kind == Record.ABORT}
+        cancelled = {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
         kinds = {entry.position: entry.kind for _, entry in self.log}
         sequence = self.manifest.sequence
         for segment, entry in self.log:
+            entry.read()
             if entry.kind == Record.ABORT:
                 need(kinds.get(entry.cancels, Record.COMMIT) == Record.COMMIT,
                      "%s: position %d: an abort of no commit" % (segment.name, entry.position))
                 continue
-            if entry.position in cancelled:
-                continue
             need(entry.sequence_first > sequence, "%s: position %d: sequence %d after %d" % (
                 segment.name, entry.position, entry.sequence_first, sequence))
             sequence = entry.sequence_last
-            self.apply_entry(segment, entry)
+            changes = self.decode_entry(segment, entry)
+            if entry.position not in cancelled:
+                self.apply_changes(segment, entry, changes)
 
-    def apply_entry(self, segment, entry):
-        before = len(self.live)
-        for op in entry.ops:
-            try:
+    def decode_entry(self, segment, entry):
+        """[(key, its columns, or None for a delete)]"""
+        changes = []
+        try:
+            for op in entry.ops:
                 key_cell(self.manifest.key, op.key)
-                if op.kind == Op.PUT:
-                    self.live[op.key] = decode_row(op.row, self.manifest.column_count)
-                else:
-                    self.live.pop(op.key, None)
-            except Damage as damage:
-                raise Damage("%s: position %d: %s" % (segment.name, entry.position, damage)) from None
+                put = op.kind == Op.PUT
+                changes.append((op.key, decode_row(op.row, self.manifest.column_count) if put else None))
+        except Damage as damage:
+            raise Damage("%s: position %d: %s" % (segment.name, entry.position, damage)) from None
+        return changes
+
+    def apply_changes(self, segment, entry, changes):
+        before = len(self.live)
+        for key, cells in changes:
+            if cells is None:
+                self.live.pop(key, None)
+            else:
+                self.live[key] = cells
         need(len(self.live) - before == entry.count_delta, "%s: position %d says count %+d, found %+d" % (
             segment.name, entry.position, entry.count_delta, len(self.live) - before))
 
