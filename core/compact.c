@@ -185,7 +185,7 @@ static mw_rc finish_output(mw_compact *self, mw_err *err)
 {
     mw_table_writer *writer = self->writer;
     self->writer = NULL;
-    if (self->rows > 0) return mw_table_writer_finish(writer, &self->file.props, err);
+    if (self->rows > 0) return mw_table_writer_finish(writer, &self->file.props, &self->file.keys, err);
     mw_table_writer_abandon(writer);
     return MW_OK;
 }
@@ -221,6 +221,7 @@ void mw_compact_abandon(mw_compact *self)
     if (!self) return;
     mw_table_writer_abandon(self->writer);
     mw_iter_close(self->merge);
+    mw_key_range_free(self->store->env, &self->file.keys);
     mw_version_unref(self->version);
     mw_free(self->store->env, self);
 }

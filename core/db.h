@@ -84,7 +84,8 @@ mw_rc mw_txn_begin(mw_db *db, uint64_t wait_ms, mw_txn **txn, mw_err *err) MW_MU
 
 /* Does id live, in the newest state with this transaction's own changes? */
 mw_rc mw_txn_exists(mw_txn *txn, mw_slice key, bool *lives, mw_err *err) MW_MUST_USE;
-/* Stores a row (value.h), new or in place of what was there. Each call is atomic. */
+/* Stores a row (value.h), new or in place of what was there. Each call is atomic. MW_TOOBIG: a key
+** above MW_KEY_BYTES_MAX. */
 mw_rc mw_txn_put(mw_txn *txn, mw_slice key, mw_slice row, bool *replaced, mw_err *err) MW_MUST_USE;
 /* Deletes an id; nothing happens when it does not live. */
 mw_rc mw_txn_delete(mw_txn *txn, mw_slice key, bool *deleted, mw_err *err) MW_MUST_USE;

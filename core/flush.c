@@ -148,7 +148,7 @@ static mw_rc write_table(mw_store *store, const mw_generation *generation, const
     mw_rc rc = mw_table_writer_create(store->env, store->dir, &options, &writer, err);
     if (rc != MW_OK) return rc;
     rc = write_versions(store, generation, writer, err);
-    if (rc == MW_OK) return mw_table_writer_finish(writer, &file->props, err);
+    if (rc == MW_OK) return mw_table_writer_finish(writer, &file->props, &file->keys, err);
     mw_table_writer_abandon(writer);
     return rc;
 }
@@ -198,7 +198,7 @@ static void remove_logs(mw_store *store, const mw_generation *generation)
 static mw_rc flush_generation(mw_store *store, const mw_generation *generation, mw_err *err)
 {
     const mw_env *env = store->env;
-    mw_manifest_file file;
+    mw_manifest_file file = {0};
     bool any = mw_memtable_versions(generation->memtable) > 0;
     mw_rc rc = MW_OK;
     if (store->options.durability == MW_DURABILITY_NORMAL) rc = mw_commit_sync(store, err);
@@ -219,6 +219,7 @@ static mw_rc flush_generation(mw_store *store, const mw_generation *generation, 
     } else if (any && rc != MW_PERSISTENCE && rc != MW_FENCED) {
         mw_store_remove_table(store, &file); /* else a manifest may stand that lists it */
     }
+    mw_key_range_free(env, &file.keys);
     return rc;
 }
 

@@ -4,7 +4,7 @@
 
 #include "base.h"
 
-enum { MW_FORMAT_VERSION = 1 };
+enum { MW_FORMAT_VERSION = 2 };
 
 /* 8 bytes each, no terminator on disk. */
 #define MW_TABLE_MAGIC "MWTABLE\n"

@@ -40,13 +40,13 @@
 #define NAME_START         "manifest-"
 
 enum {
-    MANIFEST_VERSION = 1,
+    MANIFEST_VERSION = 2,
     MAGIC_BYTES = 8,
 
     HEADER_BYTES = MAGIC_BYTES + 2 * 4 + 16 + 9 * 8 + 5 * 4, /* up to the column ids */
     COLUMN_BYTES = 4,
     EPOCH_BYTES = 3 * 8 + 4,
-    FILE_BYTES = 9 * 8 + 4,
+    FILE_BYTES = 9 * 8 + 2 * 4, /* before its keys */
     TRAILER_SIZE = 0,     /* u64  bytes of the whole file           */
     TRAILER_CHECKSUM = 8, /* u64  of everything before it           */
     TRAILER_MAGIC = 16,   /* last, so `tail -c 8` recognises a file */
@@ -57,8 +57,7 @@ enum {
     EPOCHS_MAX = 1 << 16,
     FILES_MAX = 1 << 16,
     LEVEL_MAX = 15,
-    MANIFEST_BYTES_MAX = HEADER_BYTES + MW_COLUMNS_MAX * COLUMN_BYTES + DECLARATION_BYTES_MAX +
-                         EPOCHS_MAX * EPOCH_BYTES + FILES_MAX * FILE_BYTES + TRAILER_BYTES,
+    MANIFEST_BYTES_MAX = 1 << 30,
 };
 static_assert(TRAILER_MAGIC + MAGIC_BYTES == TRAILER_BYTES, "the magic closes the file");
 static_assert(sizeof(MANIFEST_MAGIC) - 1 == MAGIC_BYTES, "a magic has 8 bytes");
@@ -100,8 +99,8 @@ static bool breaks(finding *fault, const char *format, ...)
 
 static bool schema_breaks_rule(const mw_schema *schema, finding *fault)
 {
-    if (schema->key != MW_KEY_INTEGER && schema->key != MW_KEY_TEXT) {
-        return breaks(fault, "expected key kind 1 or 2, found %u", (unsigned)schema->key);
+    if (schema->key < MW_KEY_INTEGER || schema->key > MW_KEY_ENCODED) {
+        return breaks(fault, "expected key kind 1 to 3, found %u", (unsigned)schema->key);
     }
     if (schema->column_count > MW_COLUMNS_MAX) {
         return breaks(fault, "expected at most %d columns, found %" PRIu32, MW_COLUMNS_MAX,
@@ -159,6 +158,29 @@ static bool epochs_break_rule(const mw_manifest *m, finding *fault)
     return false;
 }
 
+static bool keys_break_rule(const mw_manifest *m, const mw_manifest_file *f, finding *fault)
+{
+    mw_slice min = f->keys.min;
+    mw_slice max = f->keys.max;
+    if (f->props.rows + f->props.tombstones == 0) {
+        return min.size + max.size > 0 &&
+               breaks(fault, "expected no keys of the empty table file %" PRIu64, f->number);
+    }
+    if (min.size > MW_KEY_BYTES_MAX || max.size > MW_KEY_BYTES_MAX) {
+        return breaks(fault, "expected keys of at most %d bytes, found %zu and %zu",
+                      MW_KEY_BYTES_MAX, min.size, max.size);
+    }
+    bool integer = m->schema.key == MW_KEY_INTEGER;
+    if (integer && (min.size != MW_INTEGER_KEY_BYTES || max.size != MW_INTEGER_KEY_BYTES)) {
+        return breaks(fault, "expected integer keys of %d bytes, found %zu and %zu",
+                      MW_INTEGER_KEY_BYTES, min.size, max.size);
+    }
+    if (mw_slice_compare(min, max) > 0) {
+        return breaks(fault, "expected keys to rise in table file %" PRIu64, f->number);
+    }
+    return false;
+}
+
 /* One file for itself. */
 static bool file_breaks_rule(const mw_manifest *m, const mw_manifest_file *f, finding *fault)
 {
@@ -193,7 +215,7 @@ static bool file_breaks_rule(const mw_manifest *m, const mw_manifest_file *f, fi
                       ", found %" PRIu64 " to %" PRIu64,
                       versions, m->sequence, p->sequence_min, p->sequence_max);
     }
-    return false;
+    return keys_break_rule(m, f, fault);
 }
 
 /* A file against the one before it in the list. sequence: highest of all files before. */
@@ -204,10 +226,17 @@ static bool order_breaks_rule(const mw_manifest_file *f, const mw_manifest_file 
         return breaks(fault, "expected levels to fall, found %" PRIu32 " behind %" PRIu32, f->level,
                       before->level);
     }
-    if (f->level > 0) return false;
-    if (f->generation <= generation) {
-        return breaks(fault, "expected a generation above %" PRIu64 ", found %" PRIu64, generation,
-                      f->generation);
+    if (f->level > 0) {
+        bool apart = !before || before->level > f->level ||
+                     mw_slice_compare(before->keys.max, f->keys.min) < 0;
+        return !apart && breaks(fault,
+                                "expected table file %" PRIu64 " of level %" PRIu32
+                                " to begin behind the end of the one before",
+                                f->number, f->level);
+    }
+    if (f->generation < generation) {
+        return breaks(fault, "expected generation %" PRIu64 " or later, found %" PRIu64,
+                      generation, f->generation);
     }
     if (f->props.sequence_max > 0 && f->props.sequence_min <= sequence) {
         return breaks(
@@ -285,6 +314,25 @@ static bool grow(const mw_env *env, void **items, uint32_t count, uint32_t *capa
     return true;
 }
 
+/* The manifest's own copy of a key. */
+static bool own_key(mw_manifest *m, mw_slice *key)
+{
+    if (key->size == 0) {
+        *key = mw_slice_of(NULL, 0);
+        return true;
+    }
+    uint8_t *memory = mw_arena_alloc(&m->keys, key->size);
+    if (!memory) return false;
+    memcpy(memory, key->data, key->size);
+    key->data = memory;
+    return true;
+}
+
+static bool own_keys(mw_manifest *m, mw_key_range *keys)
+{
+    return own_key(m, &keys->min) && own_key(m, &keys->max);
+}
+
 static bool grow_files(mw_manifest *m)
 {
     void *files = m->files;
@@ -328,6 +376,7 @@ static mw_manifest *make(const mw_env *env)
     if (!m) return NULL;
     m->env = env;
     atomic_init(&m->refs, 1);
+    mw_arena_init(&m->keys, env);
     return m;
 }
 
@@ -377,6 +426,11 @@ mw_rc mw_manifest_copy(const mw_manifest *from, mw_manifest **manifest, mw_err *
     if (epochs_bytes) memcpy(m->epochs, from->epochs, epochs_bytes);
     m->file_count = m->file_capacity = from->file_count;
     m->epoch_count = m->epoch_capacity = from->epoch_count;
+    for (uint32_t i = 0; i < m->file_count; i++) {
+        if (own_keys(m, &m->files[i].keys)) continue;
+        mw_manifest_unref(m);
+        return no_memory(err);
+    }
     *manifest = m;
     return MW_OK;
 }
@@ -395,29 +449,33 @@ void mw_manifest_unref(mw_manifest *manifest)
     mw_free(env, manifest->files);
     mw_free(env, manifest->epochs);
     mw_free(env, manifest->schema_memory);
+    mw_arena_free(&manifest->keys);
     mw_free(env, manifest);
 }
 
 /* ---- changes -------------------------------------------------------------------------------- */
+
+/* Does a file stand before another in the list? */
+static bool stands_before(const mw_manifest_file *a, const mw_manifest_file *b)
+{
+    if (a->level != b->level) return a->level > b->level;
+    if (a->level > 0) return mw_slice_compare(a->keys.min, b->keys.min) <= 0;
+    if (a->generation != b->generation) return a->generation < b->generation;
+    return a->props.sequence_min <= b->props.sequence_min;
+}
 
 mw_rc mw_manifest_add_file(mw_manifest *manifest, const mw_manifest_file *file, mw_err *err)
 {
     if (manifest->file_count >= FILES_MAX) {
         return mw_fail(err, MW_TOOBIG, "a store has at most %d table files", FILES_MAX);
     }
-    if (!grow_files(manifest)) return no_memory(err);
-    /* Behind all files of its level and above; in level 0 by generation. */
+    mw_manifest_file own = *file;
+    if (!grow_files(manifest) || !own_keys(manifest, &own.keys)) return no_memory(err);
     uint32_t at = manifest->file_count;
-    for (; at > 0; at--) {
-        const mw_manifest_file *before = &manifest->files[at - 1];
-        if (before->level > file->level) break;
-        if (before->level == file->level &&
-            (file->level > 0 || before->generation <= file->generation))
-            break;
-    }
+    while (at > 0 && !stands_before(&manifest->files[at - 1], file)) at--;
     mw_manifest_file *place = manifest->files + at;
     memmove(place + 1, place, (manifest->file_count - at) * sizeof *place);
-    *place = *file;
+    *place = own;
     manifest->file_count++;
     return MW_OK;
 }
@@ -509,6 +567,10 @@ static void put_file(const mw_manifest_file *f, mw_buf *buf)
     mw_buf_u64(buf, f->props.sequence_min);
     mw_buf_u64(buf, f->props.sequence_max);
     mw_buf_u64(buf, f->props.checksum);
+    mw_buf_u32(buf, (uint32_t)f->keys.min.size);
+    mw_buf_u32(buf, (uint32_t)f->keys.max.size);
+    mw_buf_put_slice(buf, f->keys.min);
+    mw_buf_put_slice(buf, f->keys.max);
 }
 
 mw_rc mw_manifest_encode(const mw_manifest *manifest, mw_buf *buf, mw_err *err)
@@ -528,6 +590,10 @@ mw_rc mw_manifest_encode(const mw_manifest *manifest, mw_buf *buf, mw_err *err)
     mw_buf_u64(buf, buf->size + TRAILER_BYTES);
     mw_rc rc = mw_buf_check(buf, err);
     if (rc != MW_OK) return rc; /* no checksum over what is not there */
+    if (buf->size > MANIFEST_BYTES_MAX - TRAILER_BYTES) {
+        return mw_fail(err, MW_TOOBIG, "a manifest of %zu bytes, expected at most %d", buf->size,
+                       MANIFEST_BYTES_MAX);
+    }
     uint64_t seed = mw_hash_seed(&manifest->store, 0, manifest->number);
     mw_buf_u64(buf, mw_hash(buf->data, buf->size, seed));
     mw_buf_put(buf, MANIFEST_MAGIC_END, MAGIC_BYTES);
@@ -613,9 +679,13 @@ static void get_file(mw_scan *scan, mw_manifest_file *f)
     f->props.sequence_min = mw_scan_u64(scan);
     f->props.sequence_max = mw_scan_u64(scan);
     f->props.checksum = mw_scan_u64(scan);
+    uint32_t min_bytes = mw_scan_u32(scan);
+    uint32_t max_bytes = mw_scan_u32(scan);
+    f->keys.min = mw_scan_take(scan, min_bytes);
+    f->keys.max = mw_scan_take(scan, max_bytes);
 }
 
-/* The parts behind the fixed fields, whose sizes are known to add up. */
+/* The parts behind the fixed fields, for which there is room but for the files' keys. */
 static mw_rc get_parts(mw_scan *scan, const part_sizes *sizes, mw_manifest *m, const char *name,
                        mw_err *err)
 {
@@ -633,8 +703,12 @@ static mw_rc get_parts(mw_scan *scan, const part_sizes *sizes, mw_manifest *m, c
         MW_CHECK_DISK(sealed <= 1, err, name, 0, "expected sealed to be 0 or 1, found %" PRIu32,
                       sealed);
     }
-    for (uint32_t i = 0; i < m->file_count; i++) get_file(scan, &m->files[i]);
-    assert(!scan->failed && mw_scan_left(scan) == 0);
+    for (uint32_t i = 0; i < m->file_count; i++) {
+        get_file(scan, &m->files[i]);
+        if (!scan->failed && !own_keys(m, &m->files[i].keys)) return no_memory(err);
+    }
+    MW_CHECK_DISK(!scan->failed && mw_scan_left(scan) == 0, err, name, HEADER_BYTES,
+                  "expected the files' keys to end where the trailer begins");
     return MW_OK;
 }
 
@@ -654,7 +728,7 @@ static mw_rc get_manifest(mw_slice content, const char *name, mw_manifest *m, mw
     uint64_t expected = (uint64_t)m->schema.column_count * COLUMN_BYTES + sizes.declaration_bytes +
                         (uint64_t)sizes.epoch_count * EPOCH_BYTES +
                         (uint64_t)sizes.file_count * FILE_BYTES;
-    MW_CHECK_DISK(expected == mw_scan_left(&scan), err, name, HEADER_BYTES,
+    MW_CHECK_DISK(expected <= mw_scan_left(&scan), err, name, HEADER_BYTES,
                   "expected %" PRIu64 " bytes of columns, epochs and files, found %zu", expected,
                   mw_scan_left(&scan));
     mw_rc rc = get_parts(&scan, &sizes, m, name, err);

@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "arena.h"
 #include "schema.h"
 #include "table_write.h"
 
@@ -16,6 +17,7 @@ typedef struct mw_manifest_file {
     uint32_t level;      /* 0: a generation; 1 and up: base                 */
     uint64_t generation; /* level 0: which one; base: the newest one folded in */
     mw_table_props props;
+    mw_key_range keys; /* in a manifest: borrowed from it */
 } mw_manifest_file;
 
 typedef struct mw_manifest_epoch {
@@ -47,6 +49,7 @@ typedef struct mw_manifest {
     uint32_t epoch_capacity;
     uint32_t file_capacity;
     uint8_t *schema_memory;
+    mw_arena keys; /* of the files */
 } mw_manifest;
 
 enum { MW_MANIFEST_NAME_BYTES = 32 };
@@ -66,7 +69,7 @@ void mw_manifest_unref(mw_manifest *manifest); /* takes NULL */
 
 /* Changes for a successor that is not published yet. */
 mw_rc mw_manifest_add_file(mw_manifest *manifest, const mw_manifest_file *file,
-                           mw_err *err) MW_MUST_USE; /* keeps the order of files */
+                           mw_err *err) MW_MUST_USE; /* keeps the order of files, copies keys */
 /* Removes by identity; false: it was not listed. */
 bool mw_manifest_remove_file(mw_manifest *manifest, uint64_t epoch, uint64_t number);
 mw_rc mw_manifest_add_epoch(mw_manifest *manifest, uint64_t epoch, mw_err *err) MW_MUST_USE;

@@ -508,7 +508,7 @@ static mw_rc decode_mixed(decoder *d, mw_page **page)
 
 static mw_rc decode_known(decoder *d, uint8_t encoding, mw_page **page)
 {
-    if (d->source->key && (encoding < MW_PAGE_INTEGERS || encoding > MW_PAGE_TEXTS)) {
+    if (d->source->key && (encoding < MW_PAGE_INTEGERS || encoding > MW_PAGE_BLOBS)) {
         return bad_page(d, "an encoding that keys never have");
     }
     switch (encoding) {

@@ -25,7 +25,7 @@ static inline uint64_t mw_page_weight(uint8_t type, uint64_t slot)
 }
 
 /* Appends the page of these cells (at least one), not compressed. key: the cells are keys, all
-** integers or all texts, and stay readable by mw_page_integer or mw_page_bytes. */
+** integers, all texts or all blobs, and stay readable by mw_page_integer or mw_page_bytes. */
 void mw_page_encode(mw_buf *to, const mw_cells *cells, bool key);
 
 typedef enum mw_page_shape {
@@ -59,7 +59,7 @@ typedef struct mw_page_source {
     uint64_t offset;
     mw_slice raw;  /* decompressed */
     uint32_t rows; /* at least one */
-    bool key;      /* the page must hold keys: integers alone, or texts alone */
+    bool key;      /* the page must hold keys: integers, texts or blobs alone */
 } mw_page_source;
 
 /* corrupt: the bytes are not a page of that many rows. */

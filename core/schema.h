@@ -10,9 +10,10 @@
 typedef enum mw_key_kind {
     MW_KEY_INTEGER = 1, /* 8 bytes, coding.h                          */
     MW_KEY_TEXT = 2,    /* the text's bytes in UTF-8, no terminator    */
+    MW_KEY_ENCODED = 3, /* one or more values of any type, as bytes whose order is theirs */
 } mw_key_kind;
 
-enum { MW_COLUMNS_MAX = 2000 };
+enum { MW_COLUMNS_MAX = 2000, MW_KEY_BYTES_MAX = 65535 };
 
 typedef struct mw_schema {
     mw_key_kind key;

@@ -157,7 +157,8 @@ static mw_rc read_raw(const mw_table *table, mw_table_reader *reader, const mw_p
 static bool is_key_page(const mw_table *table, const mw_page *page)
 {
     if (table->key == MW_KEY_INTEGER) return page->shape == MW_SHAPE_INTEGERS;
-    return page->shape == MW_SHAPE_BYTES && page->type == MW_TEXT;
+    mw_type type = table->key == MW_KEY_TEXT ? MW_TEXT : MW_BLOB;
+    return page->shape == MW_SHAPE_BYTES && page->type == type;
 }
 
 mw_rc mw_table_read_page(mw_table *table, const mw_page_ref *ref, bool key, mw_page **page,

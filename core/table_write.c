@@ -49,7 +49,8 @@ struct mw_table_writer {
     uint32_t row_capacity;
     uint64_t weight; /* of the group at hand     */
     mw_group group;
-    mw_buf first_key;
+    mw_buf file_first_key;
+    mw_buf first_key;  /* of the group at hand */
     mw_buf last_key;
     mw_buf tombstones; /* bitmap */
 
@@ -86,9 +87,10 @@ static uint32_t column_total(const mw_table_writer *writer)
 
 static void free_writer(mw_table_writer *writer)
 {
-    mw_buf *bufs[] = {&writer->first_key, &writer->last_key, &writer->tombstones, &writer->raw,
-                      &writer->packed,    &writer->refs,     &writer->statistics, &writer->block,
-                      &writer->index,     &writer->hashes,   &writer->out};
+    mw_buf *bufs[] = {&writer->file_first_key, &writer->first_key, &writer->last_key,
+                      &writer->tombstones,     &writer->raw,       &writer->packed,
+                      &writer->refs,           &writer->statistics, &writer->block,
+                      &writer->index,          &writer->hashes,    &writer->out};
     for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++) mw_buf_free(bufs[i]);
     for (uint32_t c = 0; writer->columns && c < column_total(writer); c++) {
         mw_free(writer->env, writer->columns[c].types);
@@ -113,9 +115,10 @@ void mw_table_writer_abandon(mw_table_writer *writer)
 static void init_buffers(mw_table_writer *writer)
 {
     const mw_env *env = writer->env;
-    mw_buf *bufs[] = {&writer->first_key, &writer->last_key, &writer->tombstones, &writer->raw,
-                      &writer->packed,    &writer->refs,     &writer->statistics, &writer->block,
-                      &writer->index,     &writer->hashes,   &writer->out};
+    mw_buf *bufs[] = {&writer->file_first_key, &writer->first_key, &writer->last_key,
+                      &writer->tombstones,     &writer->raw,       &writer->packed,
+                      &writer->refs,           &writer->statistics, &writer->block,
+                      &writer->index,          &writer->hashes,    &writer->out};
     for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++) mw_buf_init(bufs[i], env);
 }
 
@@ -464,7 +467,8 @@ static mw_rc gather(mw_table_writer *writer, column *col, const mw_value *value,
 
 static mw_rc gather_key(mw_table_writer *writer, mw_slice key, mw_err *err)
 {
-    mw_value value = {.type = MW_TEXT, .bytes = key};
+    bool text = writer->options.schema->key == MW_KEY_TEXT;
+    mw_value value = {.type = text ? MW_TEXT : MW_BLOB, .bytes = key};
     if (writer->options.schema->key == MW_KEY_INTEGER) {
         value.type = MW_INTEGER;
         value.integer = mw_key_get_integer(key.data);
@@ -474,7 +478,9 @@ static mw_rc gather_key(mw_table_writer *writer, mw_slice key, mw_err *err)
     mw_buf_clear(&writer->last_key);
     mw_buf_put_slice(&writer->last_key, key);
     if (writer->rows == 0) mw_buf_put_slice(&writer->first_key, key);
+    if (writer->hashes.size == sizeof hash) mw_buf_put_slice(&writer->file_first_key, key);
     mw_rc rc = mw_buf_check(&writer->hashes, err);
+    if (rc == MW_OK) rc = mw_buf_check(&writer->file_first_key, err);
     if (rc == MW_OK) rc = mw_buf_check(&writer->last_key, err);
     if (rc == MW_OK) rc = mw_buf_check(&writer->first_key, err);
     return rc ? rc : gather(writer, &writer->columns[0], &value, err);
@@ -579,21 +585,46 @@ static mw_rc sync_file(mw_table_writer *writer, mw_err *err)
     return sys ? mw_fail_sys(err, sys, "sync of the folder", writer->name) : MW_OK;
 }
 
-mw_rc mw_table_writer_finish(mw_table_writer *writer, mw_table_props *props, mw_err *err)
+/* The file's keys, copied for the caller. */
+static mw_rc give_range(const mw_table_writer *writer, mw_key_range *range, mw_err *err)
+{
+    mw_slice first = mw_buf_slice(&writer->file_first_key);
+    mw_slice last = mw_buf_slice(&writer->last_key);
+    uint8_t *memory = mw_alloc(writer->env, first.size + last.size);
+    if (!memory) return mw_fail(err, MW_NOMEM, "out of memory for %s", writer->name);
+    if (first.size) memcpy(memory, first.data, first.size);
+    if (last.size) memcpy(memory + first.size, last.data, last.size);
+    range->min = mw_slice_of(memory, first.size);
+    range->max = mw_slice_of(memory + first.size, last.size);
+    return MW_OK;
+}
+
+void mw_key_range_free(const mw_env *env, mw_key_range *range)
+{
+    mw_free(env, (void *)(uintptr_t)range->min.data);
+    memset(range, 0, sizeof *range);
+}
+
+mw_rc mw_table_writer_finish(mw_table_writer *writer, mw_table_props *props, mw_key_range *range,
+                             mw_err *err)
 {
     mw_rc rc = writer->broken;
+    mw_key_range made = {{NULL, 0}, {NULL, 0}};
     if (rc) (void)mw_fail(err, rc, "%s failed before", writer->name);
     if (rc == MW_OK) rc = put_group(writer, err);
     if (rc == MW_OK) rc = put_filter(writer, err);
     mw_slice index = mw_buf_slice(&writer->index);
     if (rc == MW_OK) rc = put_block(writer, index, &writer->frame.index, err);
+    if (rc == MW_OK && range) rc = give_range(writer, &made, err);
     if (rc == MW_OK) rc = put_end(writer, err);
     if (rc == MW_OK) rc = sync_file(writer, err);
     if (rc) {
+        mw_key_range_free(writer->env, &made);
         mw_table_writer_abandon(writer);
         return rc;
     }
     *props = writer->frame.props;
+    if (range) *range = made;
     free_writer(writer);
     return MW_OK;
 }

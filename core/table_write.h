@@ -17,6 +17,12 @@ typedef struct mw_table_props {
     uint64_t checksum; /* the footer's: identifies this very file          */
 } mw_table_props;
 
+/* Lowest and highest key of a file; both empty when it has none. */
+typedef struct mw_key_range {
+    mw_slice min;
+    mw_slice max;
+} mw_key_range;
+
 typedef struct mw_table_options {
     mw_store_id store;
     uint64_t epoch; /* creator's epoch; with number: the file's identity and checksum seed */
@@ -44,10 +50,12 @@ mw_rc mw_table_writer_create(const mw_env *env, int dir, const mw_table_options 
 /* Adds the version that iter stands on. Requires keys strictly ascending (checked: misuse). */
 mw_rc mw_table_writer_add(mw_table_writer *writer, mw_iter *iter, mw_err *err) MW_MUST_USE;
 
-/* Writes what is left, syncs the file and its directory, fills props, frees the writer. On failure
+/* Writes what is left, syncs the file and its directory, fills props, frees the writer. range (may
+** be NULL): slices of one block of memory, the caller's, freed with mw_key_range_free. On failure
 ** the file is removed and the writer freed as well. */
-mw_rc mw_table_writer_finish(mw_table_writer *writer, mw_table_props *props,
+mw_rc mw_table_writer_finish(mw_table_writer *writer, mw_table_props *props, mw_key_range *range,
                              mw_err *err) MW_MUST_USE;
+void mw_key_range_free(const mw_env *env, mw_key_range *range); /* also a zeroed one */
 
 /* Gives up: closes and removes the file, frees the writer. Takes NULL. */
 void mw_table_writer_abandon(mw_table_writer *writer);

@@ -230,6 +230,10 @@ static mw_rc add_change(mw_txn *txn, const mw_log_op *op, int delta, mw_err *err
 mw_rc mw_txn_put(mw_txn *txn, mw_slice key, mw_slice row, bool *replaced, mw_err *err)
 {
     mw_rc rc = check_open(txn, err);
+    if (rc == MW_OK && key.size > MW_KEY_BYTES_MAX) {
+        rc = mw_fail(err, MW_TOOBIG, "a key of %zu bytes, the limit is %d", key.size,
+                     MW_KEY_BYTES_MAX);
+    }
     if (rc == MW_OK) rc = mw_txn_exists(txn, key, replaced, err);
     if (rc != MW_OK) return rc;
     mw_log_op op = {false, key, row};

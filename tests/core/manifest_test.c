@@ -21,12 +21,25 @@ static const mw_store_id store_b = {{2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 
 
 /* ---- a manifest with something in every field ---------------------------------------------- */
 
+/* Keys of the sample's files: those of one base level lie apart. */
+static mw_key_range keys_of(uint64_t number)
+{
+    static const char *const keys[14][2] = {[3] = {"a", "c"},  [4] = {"cc", "z"},
+                                            [9] = {"bb", "d"}, [10] = {"e", "f"},
+                                            [11] = {"a", "z"}, [12] = {"q", "q"},
+                                            [13] = {"b", "b"}};
+    assert_true(number < 14);
+    const char *min = keys[number][0];
+    const char *max = keys[number][1];
+    return (mw_key_range){mw_slice_of(min, strlen(min)), mw_slice_of(max, strlen(max))};
+}
+
 static mw_manifest_file file_of(uint64_t number, uint32_t level, uint64_t generation,
                                 uint64_t sequence_min, uint64_t sequence_max)
 {
     mw_table_props props = {.rows = 3, .tombstones = 1, .bytes = 4096, .sequence_min = sequence_min,
                             .sequence_max = sequence_max, .checksum = 0x1111 * number};
-    mw_manifest_file file = {2, number, level, generation, props};
+    mw_manifest_file file = {2, number, level, generation, props, keys_of(number)};
     return file;
 }
 
@@ -179,11 +192,15 @@ static void decoding_gives_back_every_field(void **state)
     assert_int_equal(file->props.sequence_min, 81);
     assert_int_equal(file->props.sequence_max, 99);
     assert_int_equal(file->props.checksum, 0x1111 * 12);
+    assert_int_equal(back->files[3].keys.min.size, 2);
+    assert_memory_equal(back->files[3].keys.min.data, "cc", 2);
+    assert_int_equal(back->files[3].keys.max.size, 1);
+    assert_memory_equal(back->files[3].keys.max.data, "z", 1);
     mw_manifest_unref(back);
     assert_int_equal(mem.alive, 0);
 }
 
-/* The example of FORMAT.md, byte by byte: what version 1 is may never change. */
+/* The example of FORMAT.md, byte by byte: what version 2 is may never change. */
 static void bytes_are_those_of_the_format(void **state)
 {
     (void)state;
@@ -204,10 +221,12 @@ static void bytes_are_those_of_the_format(void **state)
     assert_int_equal(mw_manifest_add_epoch(m, 1, NULL), MW_OK);
     m->epochs[0] = (mw_manifest_epoch){1, true, 1, 1};
     mw_table_props props = {5, 1, 900, 1, 7, UINT64_C(0x1122334455667788)};
-    mw_manifest_file file = {1, 1, 0, 1, props};
+    static const uint8_t low[] = {0x80, 0, 0, 0, 0, 0, 0, 3};
+    static const uint8_t high[] = {0x80, 0, 0, 0, 0, 0, 0, 9};
+    mw_manifest_file file = {1, 1, 0, 1, props, {{low, sizeof low}, {high, sizeof high}}};
     assert_int_equal(mw_manifest_add_file(m, &file, NULL), MW_OK);
     static const uint8_t expected[] = {
-        0x4d, 0x57, 0x4d, 0x41, 0x4e, 0x49, 0x46, 0x0a, 0x01, 0x00, 0x00, 0x00,
+        0x4d, 0x57, 0x4d, 0x41, 0x4e, 0x49, 0x46, 0x0a, 0x02, 0x00, 0x00, 0x00,
         0x00, 0x00, 0x00, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,
         0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x03, 0x00, 0x00, 0x00,
         0x00, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
@@ -226,9 +245,11 @@ static void bytes_are_those_of_the_format(void **state)
         0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x00, 0x84, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00,
         0x00, 0x00, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
-        0x00, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x05, 0x01, 0x00,
-        0x00, 0x00, 0x00, 0x00, 0x00, 0x4e, 0x70, 0xa1, 0x02, 0x83, 0x2c, 0xa8,
-        0x9d, 0x0a, 0x4d, 0x57, 0x4d, 0x45, 0x4e, 0x44, 0x0a,
+        0x00, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x08, 0x00, 0x00,
+        0x00, 0x08, 0x00, 0x00, 0x00, 0x80, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+        0x03, 0x80, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x09, 0x1d, 0x01, 0x00,
+        0x00, 0x00, 0x00, 0x00, 0x00, 0xa3, 0x3d, 0x52, 0x06, 0x9f, 0xd1, 0x0d,
+        0x72, 0x0a, 0x4d, 0x57, 0x4d, 0x45, 0x4e, 0x44, 0x0a,
     };
     mw_buf buf = encoded(m);
     assert_int_equal(buf.size, sizeof expected);
@@ -369,8 +390,8 @@ static const char *break_rule(mw_manifest *m, int rule)
     case 19: m->files[3].number = 12; return "twice";
     case 20: m->files[0].level = 16; return "levels up to";
     case 21: m->files[0].level = 1; return "levels to fall";
-    case 22: m->files[5].generation = 5; return "generation above";
-    case 23: m->files[2].generation = 5; return "generation above";
+    case 22: m->files[5].generation = 4; return "generation 5 or later";
+    case 23: m->files[2].generation = 6; return "generation 6 or later";
     case 24: m->files[0].generation = 0; return "generations";
     case 25: m->files[5].props.sequence_min = 80; return "sequences above";
     case 26: m->files[4].props.sequence_min = 60; return "sequences above";
@@ -379,11 +400,18 @@ static const char *break_rule(mw_manifest *m, int rule)
     case 29: m->files[0].props.rows = 30; return "sequences of";
     case 30: m->files[0].props.rows = UINT64_MAX; return "rows in one file";
     case 31: m->files[0].props.bytes = 0; return "0 bytes";
-    case 32: m->schema.key = (mw_key_kind)3; return "key kind";
+    case 32: m->schema.key = (mw_key_kind)4; return "key kind";
     case 33: m->schema.column_count = MW_COLUMNS_MAX + 1; return "columns";
     case 34: ((uint32_t *)(void *)m->schema_memory)[2] = 1; return "column id 1 twice";
     case 35: m->schema.declaration.size = (1 << 20) + 1; return "declaration";
     case 36: m->files[0].props.rows = m->files[0].props.tombstones = 0; return "sequences of";
+    case 37: m->files[5].keys.min = mw_slice_of("r", 1); return "keys to rise";
+    case 38: m->files[1].keys.min = mw_slice_of("d", 1); return "behind the end";
+    case 39: m->files[0].keys.max.size = MW_KEY_BYTES_MAX + 1; return "keys of at most";
+    case 40: m->schema.key = MW_KEY_INTEGER; return "integer keys";
+    case 41:
+        m->files[5].props = (mw_table_props){.bytes = 1};
+        return "no keys";
     default: return NULL;
     }
 }
@@ -406,7 +434,7 @@ static void manifest_that_breaks_a_rule_is_not_written(void **state)
         mw_buf_free(&buf);
         mw_manifest_unref(m);
     }
-    assert_int_equal(rule, 38);
+    assert_int_equal(rule, 43);
     assert_int_equal(mem.alive, 0);
 }
 
@@ -414,7 +442,8 @@ static void manifest_that_breaks_a_rule_is_not_written(void **state)
 static void manifest_that_breaks_a_rule_is_not_read(void **state)
 {
     (void)state;
-    enum { COLUMNS = 124, EPOCHS = COLUMNS + 3 * 4 + 16, FILES = EPOCHS + 3 * 28 };
+    enum { COLUMNS = 124, EPOCHS = COLUMNS + 3 * 4 + 16, FILES = EPOCHS + 3 * 28,
+           LAST = FILES + 5 * 84 + 12 };
     static const struct { size_t offset; uint8_t value; const char *words; } cases[] = {
         {12, 1, "expected 0"},
         {40, 9, "boundary"},
@@ -424,11 +453,11 @@ static void manifest_that_breaks_a_rule_is_not_read(void **state)
         {64 + 7, 0x80, "count"},
         {72, 5, "generations"},
         {80, 11, "file numbers"},
-        {104, 3, "key kind"},
-        {108, 4, "bytes of columns"},
+        {104, 4, "key kind"},
+        {108 + 3, 0xff, "bytes of columns"},
         {112 + 3, 0xff, "bytes of columns"},
         {116 + 3, 0xff, "bytes of columns"},
-        {120, 5, "bytes of columns"},
+        {120, 5, "files' keys to end"},
         {COLUMNS + 8, 2, "column id 2 twice"},
         {EPOCHS, 2, "epoch above"},
         {EPOCHS + 28 + 24, 0, "unsealed below"},
@@ -436,8 +465,11 @@ static void manifest_that_breaks_a_rule_is_not_read(void **state)
         {EPOCHS + 2 * 28 + 8, 1, "no start"},
         {FILES, 5, "file of epoch"},
         {FILES + 16, 1, "levels to fall"},
-        {FILES + 5 * 76 + 20, 5, "generation above"},
-        {FILES + 5 * 76 + 52, 80, "sequences above"},
+        {LAST + 20, 4, "generation 5 or later"},
+        {LAST + 52, 80, "sequences above"},
+        {LAST + 76, 2, "files' keys to end"},
+        {LAST + 76 + 3, 0xff, "files' keys to end"},
+        {LAST + 84, 'r', "keys to rise"},
     };
     memory mem;
     memory_init(&mem);

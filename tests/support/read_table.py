@@ -22,7 +22,7 @@ except ImportError as missing:
 
 HEADER_BYTES, FOOTER_BYTES = 56, 48
 NULL, INTEGER, REAL, TEXT, BLOB = range(5)
-KEY_INTEGER, KEY_TEXT = 1, 2
+KEY_INTEGER, KEY_TEXT, KEY_ENCODED = 1, 2, 3
 SALTS = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D,
          0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 M64 = (1 << 64) - 1
@@ -221,7 +221,7 @@ class Table:
         need(magic == b"MWTABLE\n" and zero == 0, "no table file")
         self.seed = xxhash.xxh3_64_intdigest(store + struct.pack("<QQ", epoch, number), seed=0)
         need(self.checksum(self.data[:48]) == checksum, "the header fails its checksum")
-        need(version == 1, "format version %d" % version)
+        need(version == 2, "format version %d" % version)
         if re.fullmatch(r"table-[0-9a-f]{16}-[0-9a-f]{16}", self.name):
             need(self.name == "table-%016x-%016x" % (epoch, number), "not the file of its name")
         self.store, self.epoch, self.number = store, epoch, number
@@ -232,7 +232,7 @@ class Table:
         size, offset, bytes_, version, properties_sum, checksum, magic = fields
         need(magic == b"\nMWTEND\n", "does not end as a table file")
         need(self.checksum(footer[:32]) == checksum, "the footer fails its checksum")
-        need(version == 1 and size == len(self.data), "the file's size is not the footer's")
+        need(version == 2 and size == len(self.data), "the file's size is not the footer's")
         need(offset + bytes_ + FOOTER_BYTES == size, "the properties do not end at the footer")
         self.footer_checksum = checksum
         scan = Scan(self.block(offset, bytes_, properties_sum, "properties"))
@@ -241,7 +241,7 @@ class Table:
         self.filter_place = [scan.number(8) for _ in range(3)]
         self.index_place = [scan.number(8) for _ in range(3)]
         self.key = scan.number(1)
-        need(self.key in (KEY_INTEGER, KEY_TEXT), "an unknown kind of key")
+        need(self.key in (KEY_INTEGER, KEY_TEXT, KEY_ENCODED), "an unknown kind of key")
         self.column_ids = [scan.varint() for _ in range(scan.varint())]
         need(scan.left() == 0, "bytes are left behind the properties")
         need(self.sequence_min <= self.sequence_max, "sequences")
@@ -285,10 +285,10 @@ class Table:
         return stored_bytes, separator, encoding, cells
 
     def key_bytes(self, cell):
-        return cell[1] if self.key == KEY_TEXT else struct.pack(">Q", (cell[1] & M64) ^ (1 << 63))
+        return cell[1] if self.key != KEY_INTEGER else struct.pack(">Q", (cell[1] & M64) ^ (1 << 63))
 
     def check_keys(self, separator, encoding, cells, before):
-        allowed = (5,) if self.key == KEY_TEXT else (2, 3)
+        allowed = {KEY_INTEGER: (2, 3), KEY_TEXT: (5,), KEY_ENCODED: (6,)}[self.key]
         need(encoding in allowed, "an encoding that keys never have")
         for i, cell in enumerate(cells):
             key = self.key_bytes(cell)

@@ -231,7 +231,7 @@ mw_rc rows_write(rows_folder *folder, rows *model, mw_table_props *props, mw_err
         rc = mw_table_writer_add(writer, &from.base, err);
         if (rc) mw_table_writer_abandon(writer);
     }
-    return rc ? rc : mw_table_writer_finish(writer, props, err);
+    return rc ? rc : mw_table_writer_finish(writer, props, NULL, err);
 }
 
 mw_rc rows_open(rows_folder *folder, mw_table **table, mw_err *err)
