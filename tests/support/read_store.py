@@ -18,8 +18,8 @@ import re
 import struct
 import sys
 
-from read_table import (BLOB, INTEGER, KEY_INTEGER, KEY_TEXT, M64, NULL, REAL, TEXT, Damage, Scan,
-                        Table, need, show, signed, take_reals, xxhash)
+from read_table import (BLOB, INTEGER, KEY_ENCODED, KEY_INTEGER, KEY_TEXT, M64, NULL, REAL, TEXT, Damage,
+                        Scan, Table, is_storable, need, show, signed, xxhash)
 
 NAMES = {kind: re.compile(kind + "-([0-9a-f]{16})" + tail + "$")
          for kind, tail in (("table", "-([0-9a-f]{16})"), ("wal", "-([0-9a-f]{16})"), ("manifest", ""))}
@@ -41,9 +41,14 @@ def numbers_of(kind, name):
     return tuple(int(digits, 16) for digits in match.groups()) if match else None
 
 
+KEY_BYTES_MAX = 65535
+KEY_NAMES = {KEY_INTEGER: "integer", KEY_TEXT: "text", KEY_ENCODED: "encoded"}
+
+
 def key_cell(key_kind, key):
-    if key_kind == KEY_TEXT:
-        return TEXT, key
+    need(len(key) <= KEY_BYTES_MAX, "a key of %d bytes" % len(key))
+    if key_kind != KEY_INTEGER:
+        return TEXT if key_kind == KEY_TEXT else BLOB, key
     need(len(key) == 8, "an integer key of %d bytes, expected 8" % len(key))
     return INTEGER, signed(int.from_bytes(key, "big") ^ (1 << 63))
 
@@ -75,9 +80,9 @@ class Manifest:
     """One manifest; every rule of "Validity"."""
     HEADER = struct.Struct("<8sII16sQQQQqQQQQIIIII")
     EPOCH = struct.Struct("<QQQI")
-    FILE = struct.Struct("<QQIQQQQQQQ")
+    FILE = struct.Struct("<QQIQQQQQQQII")
     TRAILER = struct.Struct("<QQ8s")
-    VERSION = 1
+    VERSION = 2
 
     def __init__(self, name, data):
         self.name, self.data = name, data
@@ -123,15 +128,16 @@ class Manifest:
 
     def read_file(self, scan):
         names = ("epoch", "number", "level", "generation", "rows", "tombstones", "bytes", "sequence_min",
-                 "sequence_max", "checksum")
+                 "sequence_max", "checksum", "min_bytes", "max_bytes")
         file = dict(zip(names, self.FILE.unpack(scan.take(self.FILE.size))))
         file["name"] = "table-%016x-%016x" % (file["epoch"], file["number"])
+        file["min"], file["max"] = scan.take(file["min_bytes"]), scan.take(file["max_bytes"])
         return file
 
     def check_numbers(self):
         need(1 <= self.boundary <= self.number, "rule 3: boundary %d" % self.boundary)
         need(self.cursor or self.sequence == 0, "rule 4: sequence %d at cursor 0" % self.sequence)
-        need(self.key in (KEY_INTEGER, KEY_TEXT), "rule 5: key %d" % self.key)
+        need(self.key in KEY_NAMES, "rule 5: key %d" % self.key)
         need(len(set(self.columns)) == len(self.columns), "rule 5: a column id twice")
         need(0 <= self.count <= sum(file["rows"] for file in self.files), "rule 10: count %d" % self.count)
 
@@ -156,18 +162,26 @@ class Manifest:
         low, high, versions = file["sequence_min"], file["sequence_max"], file["rows"] + file["tombstones"]
         if versions == 0:
             need(low == high == 0, "rule 8: sequences without versions")
+            need(file["min"] == file["max"] == b"", "rule 11: keys without versions")
         else:
             need(1 <= low <= high <= self.sequence and versions <= high - low + 1, "rule 8: sequences")
+            need(file["min"] <= file["max"], "rule 11: lowest and highest key")
+            for end in ("min", "max"):
+                key_cell(self.key, file[end])
 
     def check_order(self):
-        level, generation, base_generation, sequence = 16, 0, 0, 0
+        level, generation, base_generation, sequence, highest = 16, 0, 0, 0, None
         for file in self.files:
             need(file["level"] <= level, "rule 9: levels rise")
-            level = file["level"]
+            if file["level"] < level:
+                level, highest = file["level"], None
+            if level and file["sequence_max"]:
+                need(highest is None or highest < file["min"], "rule 9: keys in a level")
+                highest = file["max"]
             if level:
                 base_generation = max(base_generation, file["generation"])
             else:
-                need(file["generation"] > max(generation, base_generation), "rule 9: generations")
+                need(file["generation"] >= max(generation, base_generation), "rule 9: generations")
                 generation = file["generation"]
                 need(file["sequence_min"] > sequence or not file["sequence_max"], "rule 9: sequences")
             sequence = max(sequence, file["sequence_max"])
@@ -179,7 +193,7 @@ class Manifest:
         out("%s: number %d, boundary %d, cursor %d, sequence %d, count %d, generation %d" % (
             self.name, self.number, self.boundary, self.cursor, self.sequence, self.count, self.generation))
         out("    store %s, %s key, column ids %s, declaration of %d bytes" % (
-            self.store.hex(), "text" if self.key == KEY_TEXT else "integer", self.columns, self.declared))
+            self.store.hex(), KEY_NAMES[self.key], self.columns, self.declared))
         out("    table number %d, flushed %d bytes, merged %d bytes" % (
             self.table_number, self.flushed, self.merged))
         if everything:
@@ -191,6 +205,8 @@ class Manifest:
             out("    %(name)s: level %(level)d, generation %(generation)d, rows %(rows)d, tombstones "
                 "%(tombstones)d, bytes %(bytes)d, sequences %(sequence_min)d to %(sequence_max)d, checksum "
                 "%(checksum)016x" % file)
+            if file["sequence_max"]:
+                out("        keys %s to %s" % tuple(show(key_cell(self.key, file[end])) for end in ("min", "max")))
 
     def rows(self):
         return []
@@ -290,7 +306,8 @@ def decode_row(row, column_count):
         elif tag == 9:
             cells.append((INTEGER, 0))
         elif tag == 10:
-            cells.append((REAL, take_reals(scan, 1)[0]))
+            cells.append((REAL, struct.unpack("<d", scan.take(8))[0]))
+            need(is_storable(cells[-1]), "a real that is not a number")
         else:
             cells.append((TEXT if tag % 2 else BLOB, scan.take((tag - 11) // 2)))
     need(scan.left() == 0, "%d bytes behind a row" % scan.left())
@@ -432,9 +449,10 @@ class TableFile:
     def __init__(self, name, data):
         self.table = Table(name, data)
         self.name = name
-        versions, cell_kind = list(self.table.versions()), TEXT if self.table.key == KEY_TEXT else INTEGER
-        self.versions = [(self.table.key_bytes((cell_kind, key)), tombstone, cells)
-                         for key, tombstone, cells in versions]
+        self.versions = [(self.table.key_bytes((INTEGER, key)), tombstone, cells)
+                         for key, tombstone, cells in self.table.versions()]
+        for key, _, _ in self.versions:
+            key_cell(self.table.key, key)
         for before, after in zip(self.versions, self.versions[1:]):
             need(before[0] < after[0], "keys do not ascend")
         self.tombstones = sum(version[1] for version in self.versions)
@@ -445,7 +463,7 @@ class TableFile:
         table = self.table
         out("%s: rows %d, tombstones %d, sequences %d to %d, groups %d, %s key, column ids %s" % (
             self.name, table.rows, table.tombstones, table.sequence_min, table.sequence_max,
-            table.group_count, "text" if table.key == KEY_TEXT else "integer", table.column_ids))
+            table.group_count, KEY_NAMES[table.key], table.column_ids))
         if everything:
             for key, tombstone, cells in self.versions:
                 out("    %s %s" % (show(key_cell(table.key, key)),
@@ -563,14 +581,12 @@ class Store:
     # -- table files --
 
     def apply_files(self):
-        listed, before = {file["name"] for file in self.manifest.files}, None
+        listed = {file["name"] for file in self.manifest.files}
         for file in self.manifest.files:
             table = self.parse(TableFile, file["name"])
             self.compare(file, table.table)
-            if before and file["level"] == before[0]["level"] >= 1 and table.versions and before[1].versions:
-                need(before[1].versions[-1][0] < table.versions[0][0], "%s: overlaps the file before it in "
-                     "its level" % file["name"])
-            before = file, table
+            ends = (table.versions[0][0], table.versions[-1][0]) if table.versions else (b"", b"")
+            need(ends == (file["min"], file["max"]), "%s: its keys are not those of the manifest" % file["name"])
             for key, tombstone, cells in table.versions:
                 if tombstone:
                     self.live.pop(key, None)

@@ -97,9 +97,7 @@ def take_deltas(scan, count):
 
 
 def take_reals(scan, count):
-    reals = list(struct.unpack("<%dd" % count, scan.take(8 * count)))
-    need(not any(math.isnan(real) for real in reals), "a real that is not a number")
-    return reals
+    return list(struct.unpack("<%dd" % count, scan.take(8 * count)))
 
 
 def take_byte_values(scan, count):
@@ -155,16 +153,20 @@ def decode_page(raw, count):
     return encoding, cells
 
 
-def decompress(stored, size):
+def decompress(stored, size, unpacker=zstandard.ZstdDecompressor()):
     """One frame that tells its content size, and nothing behind it."""
     try:
         need(zstandard.frame_content_size(stored) == size, "a frame of another size")
-        frame = zstandard.ZstdDecompressor().decompressobj()
+        frame = unpacker.decompressobj()
         raw = frame.decompress(stored)
     except zstandard.ZstdError as error:
         raise Damage("a frame: %s" % error) from None
     need(frame.eof and not frame.unused_data and len(raw) == size, "not just one whole frame")
     return raw
+
+
+def is_storable(cell):
+    return cell[0] != REAL or not math.isnan(cell[1])
 
 
 def order(cell):
@@ -186,6 +188,7 @@ class Bound:
             self.value = scan.bytes()
             need(len(self.value) <= 32, "a bound of wrong size")
             need(not self.cut or len(self.value) == 32, "a cut bound of wrong size")
+        need(is_storable((self.kind, self.value)), "a bound that is not a number")
 
     def check(self, cell):
         """The bound was made from this very value."""
@@ -282,6 +285,7 @@ class Table:
         if stored_bytes < raw_bytes:
             raw = decompress(raw, raw_bytes)
         encoding, cells = decode_page(raw, rows)
+        need(all(is_storable(cell) for cell in cells), "a real that is not a number")
         return stored_bytes, separator, encoding, cells
 
     def key_bytes(self, cell):
