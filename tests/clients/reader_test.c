@@ -6,6 +6,7 @@
 **   reader_test --seed SEED     the stores of one run again (a kill has its own moment, though)
 **   READER_STEPS=n              changes of each store, default 400
 **   READER_KILLS=n              kills of each kind of key, default 6
+**   READER_STRIDE=n             each n-th byte is damaged, default 5
 **   reader_test --worker ...    is started by the tests, to be killed */
 #include "reader.h"
 
@@ -292,6 +293,16 @@ static void engine_and_reader_judge_each_damage_alike(void **state)
     client_folder_remove(folder);
 }
 
+/* What a worker says, for whoever reads the log of a failure. */
+static void show_output(const client_worker *worker)
+{
+    char text[CLIENT_TEXT_BYTES];
+    for (ssize_t n; (n = read(worker->from, text, sizeof text - 1)) > 0;) {
+        text[n] = 0;
+        print_message("%s", text);
+    }
+}
+
 /* I9, C30: each byte of a store, at its own file and in the whole: the reader reports it, or the page says
 ** that nothing covers it. */
 static void the_reader_finds_every_changed_byte(void **state)
@@ -307,7 +318,34 @@ static void the_reader_finds_every_changed_byte(void **state)
         const char *arguments[] = {"/usr/bin/python3", "tests/support/read_store.py", "--flip",
                                    path, NULL};
         client_worker flips = client_worker_start(arguments);
+        show_output(&flips);
         client_worker_finish(&flips);
+    }
+    client_folder_remove(folder);
+}
+
+/* I9, C29: damage that no checksum tells, because all of them are right again: what the rules of the page
+** alone forbid, both refuse; of everything else both make the same rows. */
+static void engine_and_reader_judge_forged_stores_alike(void **state)
+{
+    (void)state;
+    char folder[PATH_MAX];
+    char path[READER_PATH_BYTES];
+    char random[32];
+    char stride[32];
+    client_folder_make(folder);
+    snprintf(random, sizeof random, "%" PRIu64, seed);
+    snprintf(stride, sizeof stride, "%ld", knob("READER_STRIDE", 5));
+    for (int k = 0; k < 2 * KEY_KINDS; k++) {
+        place here;
+        path_make(path, "%s/store%d", folder, k);
+        make_small_store(&here, &key_kinds[k / 2], path, k % 2 == 0);
+        cut_room(path);
+        const char *arguments[] = {"/usr/bin/python3", "tests/support/forge_store.py", path, random,
+                                   stride, NULL};
+        client_worker forger = client_worker_start(arguments);
+        show_output(&forger);
+        client_worker_finish(&forger);
     }
     client_folder_remove(folder);
 }
@@ -330,6 +368,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_reader_gives_the_rows_that_a_killed_store_opens_with),
         cmocka_unit_test(the_reader_finds_every_changed_byte),
         cmocka_unit_test(engine_and_reader_judge_each_damage_alike),
+        cmocka_unit_test(engine_and_reader_judge_forged_stores_alike),
     };
     return cmocka_run_group_tests_name("reader", tests, NULL, NULL);
 }
