@@ -4,9 +4,9 @@
 **
 **   reader_test                 all tests
 **   reader_test --seed SEED     the stores of one run again (a kill has its own moment, though)
-**   READER_STEPS=n              changes of each store, default 400
-**   READER_KILLS=n              kills of each kind of key, default 6
-**   READER_STRIDE=n             each n-th byte is damaged, default 5
+**   READER_STEPS=n              changes of each store, default 300
+**   READER_KILLS=n              kills of each kind of key, default 4
+**   READER_STRIDE=n             each n-th byte is damaged, default 7
 **   reader_test --worker ...    is started by the tests, to be killed */
 #include "reader.h"
 
@@ -81,7 +81,7 @@ static void read_and_compare(place *here, reader *r)
 static void the_reader_gives_the_rows_of_select_for_every_kind_of_key(void **state)
 {
     (void)state;
-    long steps = knob("READER_STEPS", 400);
+    long steps = knob("READER_STEPS", 300);
     reader r = reader_start();
     for (int k = 0; k < KEY_KINDS; k++) {
         place here;
@@ -134,7 +134,7 @@ static void change_until_killed(place *here)
 static void the_reader_gives_the_rows_that_a_killed_store_opens_with(void **state)
 {
     (void)state;
-    long kills = knob("READER_KILLS", 6);
+    long kills = knob("READER_KILLS", 4);
     reader r = reader_start();
     for (int k = 0; k < KEY_KINDS; k++) {
         place here;
@@ -247,7 +247,7 @@ static void judge_file(victim *v, const char *name)
     size_t size;
     path_make(path, "%s/%s", v->from, name);
     uint8_t *bytes = file_bytes(path, &size);
-    size_t stride = (size_t)knob("READER_STRIDE", 5);
+    size_t stride = (size_t)knob("READER_STRIDE", 7);
     for (size_t i = seed % stride; i < size; i += stride) {
         snprintf(what, sizeof what, "%s of %s key: byte %zu changed", name, v->kind->name, i);
         bytes[i] ^= (uint8_t)(1u << i % 8);
@@ -335,7 +335,7 @@ static void engine_and_reader_judge_forged_stores_alike(void **state)
     char stride[32];
     client_folder_make(folder);
     snprintf(random, sizeof random, "%" PRIu64, seed);
-    snprintf(stride, sizeof stride, "%ld", knob("READER_STRIDE", 5));
+    snprintf(stride, sizeof stride, "%ld", knob("READER_STRIDE", 7));
     for (int k = 0; k < 2 * KEY_KINDS; k++) {
         place here;
         path_make(path, "%s/store%d", folder, k);
