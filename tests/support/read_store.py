@@ -206,7 +206,8 @@ class Manifest:
                 "%(tombstones)d, bytes %(bytes)d, sequences %(sequence_min)d to %(sequence_max)d, checksum "
                 "%(checksum)016x" % file)
             if file["sequence_max"]:
-                out("        keys %s to %s" % tuple(show(key_cell(self.key, file[end])) for end in ("min", "max")))
+                ends = [show(key_cell(self.key, file[end])) for end in ("min", "max")]
+                out("        keys %s to %s" % tuple(ends))
 
     def rows(self):
         return []
@@ -239,7 +240,9 @@ class Record:
         if checksum_of(data[offset + 8:end], seed) != fields[0]:
             return None
         kind, part, zero = fields[6:]
-        return cls(data, offset, fields) if kind in (cls.COMMIT, cls.ABORT) and part <= 3 and not zero else None
+        if kind not in (cls.COMMIT, cls.ABORT) or part > 3 or zero:
+            return None
+        return cls(data, offset, fields)
 
 
 class Op:
@@ -586,7 +589,8 @@ class Store:
             table = self.parse(TableFile, file["name"])
             self.compare(file, table.table)
             ends = (table.versions[0][0], table.versions[-1][0]) if table.versions else (b"", b"")
-            need(ends == (file["min"], file["max"]), "%s: its keys are not those of the manifest" % file["name"])
+            need(ends == (file["min"], file["max"]),
+                 "%s: its keys are not those of the manifest" % file["name"])
             for key, tombstone, cells in table.versions:
                 if tombstone:
                     self.live.pop(key, None)
