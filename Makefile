@@ -78,7 +78,7 @@ SUB = $(MAKE) --no-print-directory
 .DEFAULT_GOAL = all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all demo test check bench lint install clean help build-deps test-programs check-programs \
+.PHONY: all demo test check bench golden lint install clean help build-deps test-programs check-programs \
         clang-warnings
 
 all: ; @$(SUB) -j$(JOBS) build/memwal.so
@@ -90,6 +90,7 @@ help:
 	@echo 'make check     the quick tests: units and SQL scripts; less than a minute'
 	@echo 'make bench     figures of this machine, beside ordinary tables; BENCH=options'
 	@echo 'make lint      rules of the source: layers, symbols, calls, style'
+	@echo 'make golden    writes tests/golden/v<format version> anew'
 	@echo 'make install   memwal.so to $$(DESTDIR)$$(LIBDIR), now $(DESTDIR)$(LIBDIR)'
 	@echo 'make clean     removes build/'
 	@echo 'V=1 shows the commands.'
@@ -167,6 +168,10 @@ test:
 
 lint: all
 	@tests/support/run.sh $(LINT)
+
+# Stores in the format that is written now, for the tests of the versions to come.
+golden: all build/plain/tests/clients/golden_test
+	@build/plain/tests/clients/golden_test --make tests/golden
 
 bench: all build/plain/tests/bench/bench
 	@build/plain/tests/bench/bench build/memwal.so build/bench $(BENCH)

@@ -123,6 +123,10 @@ static mw_rc enter_segment(replayer *self, const mw_log_header *header, const ch
     MW_CHECK_DISK(newest(self)->number == header->generation, self->err, name, 0,
                   "expected generation %" PRIu64 " or later, found %" PRIu64, newest(self)->number,
                   header->generation);
+    MW_CHECK_DISK(newest(self)->first_position == header->generation_start, self->err, name, 0,
+                  "expected the start of generation %" PRIu64 " at position %" PRIu64
+                  ", found %" PRIu64,
+                  header->generation, newest(self)->first_position, header->generation_start);
     return mw_generation_add_log(newest(self), id, self->err);
 }
 
@@ -151,11 +155,15 @@ static mw_rc apply_commit(replayer *self, const mw_log_entry *entry, const char 
     self->before_last = *end;
     self->node_count = 0;
     uint64_t sequence = rows.sequence_first;
+    uint32_t columns = self->out->manifest->schema.column_count;
     while (rows.op_count > 0) {
         mw_log_op op;
         mw_node *node;
         rc = mw_log_rows_next(&rows, entry, name, &op, self->err);
         if (rc != MW_OK) return rc;
+        MW_CHECK_DISK(op.tombstone || mw_row_whole(op.row, columns), self->err, name, entry->offset,
+                      "expected a row of %" PRIu32 " columns, found one of %zu bytes that is not",
+                      columns, op.row.size);
         rc = mw_memtable_add(newest(self)->memtable, op.key, sequence++, op.tombstone, op.row,
                              &node, self->err);
         if (rc == MW_OK) rc = remember_node(self, node);

@@ -13,6 +13,7 @@
 ** must meet the next block exactly. */
 #include "table_layout.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "filter.h"
@@ -491,6 +492,7 @@ bool mw_bound_get(mw_scan *scan, mw_bound *bound)
     } else if (holds_bytes(bound->value.type)) {
         bound->value.bytes = mw_scan_bytes(scan);
     }
+    if (type == MW_REAL && isnan(bound->value.real)) return false; /* beside every order */
     size_t size = bound->value.bytes.size;
     if (scan->failed || size > MW_GROUP_BOUND_BYTES) return false;
     return !bound->cut || size == MW_GROUP_BOUND_BYTES;

@@ -4,6 +4,7 @@
 ** Checksums prove that the bytes are those which were written. The rest proves that whoever wrote
 ** them, checksums included, was right: a wrong filter or index would hide rows without any byte
 ** being bad. */
+#include <math.h>
 #include <string.h>
 
 #include "filter.h"
@@ -113,6 +114,9 @@ static mw_rc verify_value(const verifying *v, const mw_page_ref *ref, uint32_t r
     if (value->type == MW_NULL) {
         t->nulls_seen++;
         return MW_OK;
+    }
+    if (value->type == MW_REAL && isnan(value->real)) {
+        return bad(v, ref->offset, "a real is not a number");
     }
     int to_least = mw_bound_order(value, &t->least);
     int to_most = mw_bound_order(value, &t->most);

@@ -9,6 +9,7 @@
 
 #include "coding.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -172,6 +173,22 @@ mw_rc mw_row_decode(mw_slice row, uint32_t count, mw_value *values, mw_err *err)
         bodies += body_bytes(tag);
     }
     return MW_OK;
+}
+
+bool mw_row_whole(mw_slice row, uint32_t count)
+{
+    const uint8_t *body = NULL;
+    place none = {0, 0};
+    if (!walk_tags(row, count, count, &none, &body)) return false;
+    mw_scan scan = mw_scan_of(row);
+    for (uint32_t i = 0; i < count; i++) {
+        mw_value value = {.type = MW_NULL};
+        uint64_t tag = next_tag(&scan);
+        if (tag == TAG_REAL) get_body(tag, body, row.data + row.size, &value);
+        if (value.type == MW_REAL && isnan(value.real)) return false;
+        body += body_bytes(tag);
+    }
+    return true;
 }
 
 bool mw_value_equal(const mw_value *a, const mw_value *b)

@@ -35,6 +35,10 @@ mw_rc mw_row_column(mw_slice row, uint32_t count, uint32_t index, mw_value *valu
 /* All columns at once. values: room for count. */
 mw_rc mw_row_decode(mw_slice row, uint32_t count, mw_value *values, mw_err *err) MW_MUST_USE;
 
+/* Is it a row of count columns, with values that can be stored? For whoever takes rows from a file
+** without decoding them. */
+bool mw_row_whole(mw_slice row, uint32_t count);
+
 bool mw_value_equal(const mw_value *a, const mw_value *b);
 
 /* SQLite's order between values of any type: NULL, numbers, text, blob; BINARY inside texts. NaN is

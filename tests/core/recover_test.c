@@ -439,7 +439,7 @@ static sim *world_with(mw_log_kind kind, mw_slice payload)
 }
 
 /* One row more: op_count, first sequence, delta, then the put of id 7 with "w". */
-static sim *world_with_commit(uint64_t op_count, uint64_t sequence, int64_t delta)
+static sim *world_with_row(uint64_t op_count, uint64_t sequence, int64_t delta, uint8_t tag)
 {
     uint8_t payload[24 + 1 + 1 + 8 + 1 + 2] = {0};
     mw_put_u64(payload, op_count);
@@ -451,9 +451,14 @@ static sim *world_with_commit(uint64_t op_count, uint64_t sequence, int64_t delt
     mw_key_put_integer(at, 7);
     at += 8;
     *at++ = 2;
-    *at++ = 11 + 2 * 1; /* a text of one byte */
+    *at++ = tag;
     *at++ = 'w';
     return world_with(MW_LOG_COMMIT, mw_slice_of(payload, sizeof payload));
+}
+
+static sim *world_with_commit(uint64_t op_count, uint64_t sequence, int64_t delta)
+{
+    return world_with_row(op_count, sequence, delta, 11 + 2 * 1); /* a text of one byte */
 }
 
 static sim *world_with_abort(uint64_t position, size_t bytes)
@@ -480,6 +485,8 @@ static void entries_that_cannot_be_are_refused(void **state)
         world_with_commit(0, 4, 0),
         world_with_commit(1, 4, 2), /* more live ids than rows         */
         world_with_commit(1, 4, -9),
+        world_with_row(1, 4, 1, 11), /* a row with a byte too many  */
+        world_with_row(1, 4, 1, 10), /* and with seven too few      */
         world_with_abort(2, 8), /* not the last entry              */
         world_with_abort(4, 8), /* itself                          */
         world_with_abort(3, 16),
@@ -532,7 +539,7 @@ static void a_count_below_zero_is_refused(void **state)
 static void a_generation_that_starts_elsewhere_is_refused(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         sim *world = killed_world();
         const mw_env *env = sim_env(world);
         int dir;
@@ -540,7 +547,7 @@ static void a_generation_that_starts_elsewhere_is_refused(void **state)
         assert_int_equal(sim_file_read(world, WAL, 0, header, sizeof header), sizeof header);
         mw_log_header next = {.epoch = 1,
                               .number = 2,
-                              .generation = i ? 2 : 1,
+                              .generation = i == 1 ? 2 : 1,
                               .first_position = 4,
                               .generation_start = i ? 2 : 1};
         memcpy(next.store.bytes, header + 16, sizeof next.store.bytes);

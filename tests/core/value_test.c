@@ -5,6 +5,7 @@
 #include "sim.h"
 
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -129,6 +130,11 @@ static void damaged_rows_are_corrupt_or_stay_inside(void **state)
             uint8_t kept = buf.data[at];
             buf.data[at] = (uint8_t)byte;
             bool whole = mw_row_decode(row, 5, all, NULL) == MW_OK;
+            bool storable = whole;
+            for (uint32_t i = 0; whole && i < 5; i++) {
+                if (all[i].type == MW_REAL && isnan(all[i].real)) storable = false;
+            }
+            assert_int_equal(mw_row_whole(row, 5), storable);
             for (uint32_t i = 0; i < 5; i++) {
                 mw_value one;
                 assert_int_equal(mw_row_column(row, 5, i, &one, NULL) == MW_OK, whole);

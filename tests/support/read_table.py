@@ -7,6 +7,7 @@
 Exit status 1 and the reason on the first rule that a file breaks; 77 when python3-xxhash or
 python3-zstandard are not installed.
 """
+import math
 import os
 import re
 import struct
@@ -152,6 +153,22 @@ def decode_page(raw, count):
     return encoding, cells
 
 
+def decompress(stored, size, unpacker=zstandard.ZstdDecompressor()):
+    """One frame that tells its content size, and nothing behind it."""
+    try:
+        need(zstandard.frame_content_size(stored) == size, "a frame of another size")
+        frame = unpacker.decompressobj()
+        raw = frame.decompress(stored)
+    except zstandard.ZstdError as error:
+        raise Damage("a frame: %s" % error) from None
+    need(frame.eof and not frame.unused_data and len(raw) == size, "not just one whole frame")
+    return raw
+
+
+def is_storable(cell):
+    return cell[0] != REAL or not math.isnan(cell[1])
+
+
 def order(cell):
     kind, value = cell
     return (kind if kind >= TEXT else INTEGER, value)
@@ -162,6 +179,7 @@ class Bound:
         tag = scan.number(1)
         self.cut, self.kind, self.value = tag >= 16, tag % 16, None
         need(tag < 32 and self.kind <= BLOB, "a bound of unknown type")
+        need(not self.cut or self.kind >= TEXT, "a cut bound that is neither text nor blob")
         if self.kind == INTEGER:
             self.value = signed(scan.number(8))
         elif self.kind == REAL:
@@ -170,6 +188,7 @@ class Bound:
             self.value = scan.bytes()
             need(len(self.value) <= 32, "a bound of wrong size")
             need(not self.cut or len(self.value) == 32, "a cut bound of wrong size")
+        need(is_storable((self.kind, self.value)), "a bound that is not a number")
 
     def check(self, cell):
         """The bound was made from this very value."""
@@ -182,10 +201,8 @@ class Bound:
 
 
 class Table:
-    def __init__(self, path):
-        self.name = os.path.basename(path)
-        with open(path, "rb") as file:
-            self.data = file.read()
+    def __init__(self, name, data):
+        self.name, self.data, self.blocks = name, data, []
         need(len(self.data) >= HEADER_BYTES + FOOTER_BYTES, "too short")
         self.read_header()
         self.read_footer()
@@ -197,6 +214,7 @@ class Table:
     def block(self, offset, size, checksum, words):
         need(offset + size <= len(self.data), words + " passes the file's end")
         data = self.data[offset:offset + size]
+        self.blocks.append((offset, size, checksum))
         need(self.checksum(data) == checksum, words + " at %d fails its checksum" % offset)
         return data
 
@@ -256,17 +274,18 @@ class Table:
              "the number of tombstones")
         need(len(self.filter) == (ids * 10 + 511) // 512 * 64, "the filter's size")
 
-    def page(self, scan, offset, has_separator):
+    def page(self, scan, offset, rows_left, has_separator):
         rows, raw_bytes, stored_bytes = scan.varint(), scan.varint(), scan.varint()
         checksum = scan.number(8)
         separator = scan.bytes() if has_separator else None
-        need(rows >= 1 and 1 <= stored_bytes <= raw_bytes, "a page's sizes")
+        need(1 <= rows <= rows_left, "a page passes the group's last row")
+        need(1 <= stored_bytes <= raw_bytes, "a page's sizes")
         need(raw_bytes <= (32768 if rows > 1 else 2**30 + 64), "a page larger than allowed")
         raw = self.block(offset, stored_bytes, checksum, "page")
         if stored_bytes < raw_bytes:
-            need(zstandard.frame_content_size(raw) == raw_bytes, "a frame of another size")
-            raw = zstandard.ZstdDecompressor().decompress(raw)
+            raw = decompress(raw, raw_bytes)
         encoding, cells = decode_page(raw, rows)
+        need(all(is_storable(cell) for cell in cells), "a real that is not a number")
         return stored_bytes, separator, encoding, cells
 
     def key_bytes(self, cell):
@@ -308,12 +327,11 @@ class Table:
             cells = []
             while len(cells) < rows:
                 has_separator = column == 0 and len(cells) > 0
-                size, separator, encoding, more = self.page(scan, offset, has_separator)
+                size, separator, encoding, more = self.page(scan, offset, rows - len(cells), has_separator)
                 if column == 0:
                     before = self.check_keys(separator, encoding, more, before)
                 offset, page_count = offset + size, page_count - 1
                 cells += more
-            need(len(cells) == rows, "a page passes the group's last row")
             columns.append(cells)
         need(page_count == 0 and offset == group["directory"], "pages do not fill the group")
         keys = [self.key_bytes(cell) for cell in columns[0]]
@@ -341,11 +359,14 @@ class Table:
 
 def show(cell):
     kind, value = cell
+    if kind == TEXT:
+        return repr(value.decode(errors="replace"))
     return "NULL" if kind == NULL else "x'%s'" % value.hex() if kind == BLOB else repr(value)
 
 
 def read_file(path, dump):
-    table = Table(path)
+    with open(path, "rb") as file:
+        table = Table(os.path.basename(path), file.read())
     rows = tombstones = 0
     ids = set()
     for key, tombstone, cells in table.versions():

@@ -1,0 +1,417 @@
+/* reader.h: what the tests with a second reader share: tests/support/read_store.py as a process that
+** answers, rows as lines in its form, tables with every kind of key, and rows of every kind of value. */
+#ifndef READER_H
+#define READER_H
+
+#include "client.h"
+
+#include <dirent.h>
+
+enum { READER_PATH_BYTES = 2 * PATH_MAX };
+
+/* A path of formatted parts. */
+__attribute__((format(printf, 2, 3))) static inline void path_make(char path[READER_PATH_BYTES],
+                                                                   const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (vsnprintf(path, READER_PATH_BYTES, format, args) >= READER_PATH_BYTES) {
+        client_fail("a path is too long: %s", path);
+    }
+    va_end(args);
+}
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+typedef struct lines {
+    char **line;
+    size_t count;
+    char *verdict; /* "ok" or why not */
+} lines;
+
+static inline void *reader_need(void *memory)
+{
+    if (!memory) client_fail("no memory");
+    return memory;
+}
+
+static inline void lines_add(lines *all, char *taken)
+{
+    all->line = reader_need(realloc(all->line, (all->count + 1) * sizeof *all->line));
+    all->line[all->count++] = taken;
+}
+
+static inline void lines_free(lines *all)
+{
+    for (size_t i = 0; i < all->count; i++) free(all->line[i]);
+    free(all->line);
+    free(all->verdict);
+    *all = (lines){0};
+}
+
+static inline bool lines_ok(const lines *all) { return strcmp(all->verdict, "ok") == 0; }
+
+/* The first difference in words; false: there is none. */
+static inline bool lines_differ(const lines *a, const lines *b, char words[CLIENT_TEXT_BYTES])
+{
+    for (size_t i = 0; i < a->count || i < b->count; i++) {
+        const char *left = i < a->count ? a->line[i] : "(no row)";
+        const char *right = i < b->count ? b->line[i] : "(no row)";
+        if (strcmp(left, right) == 0) continue;
+        snprintf(words, CLIENT_TEXT_BYTES, "row %zu of %zu and %zu: %.300s | %.300s", i, a->count,
+                 b->count, left, right);
+        return true;
+    }
+    return false;
+}
+
+/* ---- the second reader ------------------------------------------------------------------- */
+
+typedef struct reader {
+    client_worker process;
+    FILE *from;
+} reader;
+
+static inline reader reader_start(void)
+{
+    static const char *const arguments[] = {"/usr/bin/python3", "tests/support/read_store.py",
+                                            "--serve", NULL};
+    reader made = {.process = client_worker_start(arguments)};
+    made.from = fdopen(dup(made.process.from), "r");
+    if (!made.from) client_fail("fdopen: %s", strerror(errno));
+    return made;
+}
+
+static inline void reader_stop(reader *r)
+{
+    fclose(r->from);
+    client_worker_finish(&r->process);
+}
+
+/* The rows that live in the store in this folder. */
+static inline lines reader_ask(reader *r, const char *path)
+{
+    lines all = {0};
+    size_t room = 0;
+    char *line = NULL;
+    char *rest = NULL;
+    if (!client_write_all(r->process.to, path, strlen(path)) ||
+        !client_write_all(r->process.to, "\n", 1)) {
+        client_fail("the second reader has ended");
+    }
+    for (ssize_t n; (n = getline(&line, &room, r->from)) > 0;) {
+        line[n - 1] = 0;
+        if (rest) lines_add(&all, rest);
+        rest = reader_need(strdup(line));
+        if (strcmp(rest, "ok") == 0 || strncmp(rest, "damaged: ", 9) == 0) break;
+    }
+    free(line);
+    if (!rest) client_fail("the second reader gave no answer for %s", path);
+    all.verdict = rest;
+    return all;
+}
+
+/* ---- the engine's rows, in the same form ------------------------------------------------- */
+
+static inline void put_hex(FILE *to, const uint8_t *bytes, int count)
+{
+    for (int i = 0; i < count; i++) fprintf(to, "%02x", bytes[i]);
+}
+
+static inline void put_value(FILE *to, sqlite3_stmt *rows, int i)
+{
+    int kind = sqlite3_column_type(rows, i);
+    if (kind == SQLITE_NULL) fputc('n', to);
+    if (kind == SQLITE_INTEGER) fprintf(to, "i:%" PRId64, (int64_t)sqlite3_column_int64(rows, i));
+    if (kind == SQLITE_FLOAT) {
+        double real = sqlite3_column_double(rows, i);
+        uint64_t bits;
+        memcpy(&bits, &real, sizeof bits);
+        fprintf(to, "r:%016" PRIx64, bits);
+    }
+    if (kind == SQLITE_TEXT || kind == SQLITE_BLOB) {
+        const uint8_t *bytes = sqlite3_column_blob(rows, i);
+        fprintf(to, kind == SQLITE_TEXT ? "t:" : "b:");
+        put_hex(to, bytes, sqlite3_column_bytes(rows, i));
+    }
+}
+
+/* The verdict is that of the statement. */
+static inline lines select_lines(sqlite3 *db, const char *sql)
+{
+    lines all = {0};
+    sqlite3_stmt *rows = NULL;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &rows, NULL);
+    while (rc == SQLITE_OK && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+        char *line = NULL;
+        size_t bytes;
+        FILE *to = reader_need(open_memstream(&line, &bytes));
+        for (int i = 0; i < sqlite3_column_count(rows); i++) {
+            if (i) fputc('\t', to);
+            put_value(to, rows, i);
+        }
+        fclose(to);
+        lines_add(&all, line);
+        rc = SQLITE_OK;
+    }
+    all.verdict = reader_need(strdup(rc == SQLITE_DONE ? "ok" : sqlite3_errmsg(db)));
+    sqlite3_finalize(rows);
+    return all;
+}
+
+/* ---- keys and values of every kind ------------------------------------------------------- */
+
+typedef enum key_type { KEY_INTEGER, KEY_TEXT } key_type;
+
+typedef struct key_kind {
+    const char *name;
+    key_type type;
+    const char *declared; /* in front of the columns */
+    const char *column;   /* by which the key goes in SQL */
+    const char *select;
+} key_kind;
+
+static const key_kind key_kinds[] = {
+    {"integer", KEY_INTEGER, "id INTEGER PRIMARY KEY, ", "id", "SELECT * FROM t ORDER BY id"},
+    {"text", KEY_TEXT, "id TEXT PRIMARY KEY, ", "id", "SELECT * FROM t ORDER BY id"},
+    {"rowid", KEY_INTEGER, "", "rowid", "SELECT rowid, * FROM t ORDER BY rowid"},
+};
+
+enum { KEY_KINDS = sizeof key_kinds / sizeof *key_kinds, VALUE_COLUMNS = 5 };
+static const char value_columns[] = "any, txt TEXT, num NUMERIC, re REAL, bin BLOB";
+
+/* Key number n of a table: short and long, the ends of the range, near and far from each other. */
+static inline void bind_key(sqlite3_stmt *to, int i, const key_kind *kind, uint64_t n)
+{
+    char text[256];
+    if (kind->type == KEY_INTEGER) {
+        uint64_t far = n % 5 == 4 ? UINT64_C(0x8000000000000000) : n % 5 == 3 ? n << 40 : 0;
+        sqlite3_bind_int64(to, i, (int64_t)(n % 7 == 6 ? far - n : far + n));
+        return;
+    }
+    int length = snprintf(text, sizeof text, "%s%" PRIu64, n % 3 ? "key-" : "", n);
+    if (n % 11 == 5) {
+        length = snprintf(text, sizeof text, "a long key, longer than any bound of 32 bytes, that is "
+                                             "number %" PRIu64, n);
+    }
+    if (n % 13 == 7) text[length / 2] = 0;
+    sqlite3_bind_text(to, i, text, n == 0 ? 0 : length, SQLITE_TRANSIENT);
+}
+
+static inline void bind_bytes(sqlite3_stmt *to, int i, uint64_t *random, uint64_t bytes_max)
+{
+    static const uint64_t lengths[] = {0, 1, 31, 32, 33, 300};
+    uint64_t length = client_pick(random, 8);
+    length = length < 6 ? lengths[length] : client_pick(random, bytes_max);
+    char *bytes = reader_need(malloc((size_t)length + 1));
+    uint64_t drawn = client_random(random);
+    bool same = drawn % 2;
+    for (uint64_t k = 0; k < length; k++) {
+        bytes[k] = (char)(same ? 'a' + drawn % 3 : 'a' + client_pick(random, 26));
+    }
+    if (length && drawn % 5 == 0) bytes[length - 1] = 0;
+    if (drawn >> 8 & 1) {
+        sqlite3_bind_text64(to, i, bytes, length, free, SQLITE_UTF8);
+    } else {
+        sqlite3_bind_blob64(to, i, bytes, length, free);
+    }
+}
+
+static inline void bind_value(sqlite3_stmt *to, int i, uint64_t *random, uint64_t bytes_max)
+{
+    static const double reals[] = {0.0, -0.0, 1.5, -2.25, 1e300, 5e-324, 9007199254740993.0, 3.0};
+    uint64_t drawn = client_random(random);
+    switch (drawn % 6) {
+    case 0:
+        sqlite3_bind_null(to, i);
+        break;
+    case 1:
+        sqlite3_bind_int64(to, i, (int64_t)(drawn >> 8) >> (drawn >> 3) % 56);
+        break;
+    case 2:
+        sqlite3_bind_int64(to, i, (int64_t)((drawn >> 8) % 3 + INT64_MAX - 2));
+        break;
+    case 3:
+        sqlite3_bind_double(to, i, reals[(drawn >> 8) % (sizeof reals / sizeof *reals)]);
+        break;
+    default:
+        bind_bytes(to, i, random, bytes_max);
+    }
+}
+
+/* REPLACE of the row of key number n, with random values. */
+static inline void put_row(sqlite3 *db, const key_kind *kind, uint64_t n, uint64_t *random,
+                           uint64_t bytes_max)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql, "REPLACE INTO t(%s, any, txt, num, re, bin) VALUES(?,?,?,?,?,?)",
+             kind->column);
+    sqlite3_stmt *put = client_prepare(db, sql);
+    bind_key(put, 1, kind, n);
+    for (int i = 0; i < VALUE_COLUMNS; i++) bind_value(put, i + 2, random, bytes_max);
+    client_step(put);
+    client_finalize(put);
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+/* A file's bytes; the caller frees. */
+static inline uint8_t *file_bytes(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    struct stat info;
+    if (!file || fstat(fileno(file), &info)) client_fail("%s: %s", path, strerror(errno));
+    *size = (size_t)info.st_size;
+    uint8_t *bytes = reader_need(malloc(*size + 1));
+    if (fread(bytes, 1, *size, file) != *size) client_fail("reading %s", path);
+    fclose(file);
+    return bytes;
+}
+
+static inline void file_write(const char *path, const uint8_t *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(bytes, 1, size, file) != size || fclose(file)) {
+        client_fail("writing %s: %s", path, strerror(errno));
+    }
+}
+
+/* Names of the files of a folder as lines, in order. */
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static inline lines folder_names(const char *folder)
+{
+    lines names = {0};
+    DIR *stream = opendir(folder);
+    if (!stream) client_fail("%s: %s", folder, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+        if (entry->d_name[0] != '.') lines_add(&names, reader_need(strdup(entry->d_name)));
+    }
+    closedir(stream);
+    if (names.count) qsort(names.line, names.count, sizeof *names.line, by_text);
+    return names;
+}
+
+/* Copies the files of a folder into a new one. */
+static inline void folder_copy(const char *from, const char *to)
+{
+    char path[READER_PATH_BYTES];
+    lines names = folder_names(from);
+    if (mkdir(to, 0700)) client_fail("%s: %s", to, strerror(errno));
+    for (size_t i = 0; i < names.count; i++) {
+        size_t size;
+        path_make(path, "%s/%s", from, names.line[i]);
+        uint8_t *bytes = file_bytes(path, &size);
+        path_make(path, "%s/%s", to, names.line[i]);
+        file_write(path, bytes, size);
+        free(bytes);
+    }
+    lines_free(&names);
+}
+
+enum { ROOM_KEPT = 128 };
+
+/* The size of a log without most of its room for more; records may end with zeros, too. */
+static inline size_t size_without_room(const char *name, const uint8_t *bytes, size_t size)
+{
+    size_t filled = size;
+    while (strncmp(name, "wal-", 4) == 0 && filled && bytes[filled - 1] == 0) filled--;
+    return filled + ROOM_KEPT < size ? filled + ROOM_KEPT : size;
+}
+
+/* Cuts the room that the logs in a folder have for more. */
+static inline void cut_room(const char *folder)
+{
+    char path[READER_PATH_BYTES];
+    lines names = folder_names(folder);
+    for (size_t i = 0; i < names.count; i++) {
+        size_t size;
+        path_make(path, "%s/%s", folder, names.line[i]);
+        uint8_t *bytes = file_bytes(path, &size);
+        file_write(path, bytes, size_without_room(names.line[i], bytes, size));
+        free(bytes);
+    }
+    lines_free(&names);
+}
+
+/* ---- a table in a folder of its own ------------------------------------------------------- */
+
+enum { KEYS = 150 };
+
+typedef struct place {
+    char folder[PATH_MAX];
+    char database[READER_PATH_BYTES];
+    char store[READER_PATH_BYTES];
+    const key_kind *kind;
+    sqlite3 *db;
+    uint64_t random;
+} place;
+
+static inline void place_open(place *here) { here->db = client_open(here->database); }
+
+static inline void place_name(place *here, const char *folder, const key_kind *kind, uint64_t random)
+{
+    here->kind = kind;
+    here->random = random;
+    snprintf(here->folder, sizeof here->folder, "%s", folder);
+    path_make(here->database, "%s/test.db", folder);
+    path_make(here->store, "%s/store", folder);
+}
+
+static inline void place_make(place *here, const key_kind *kind, uint64_t random,
+                              const char *options)
+{
+    char folder[PATH_MAX];
+    client_folder_make(folder);
+    place_name(here, folder, kind, random ^ (uint64_t)(kind - key_kinds));
+    place_open(here);
+    client_run(here->db, "CREATE VIRTUAL TABLE t USING memwal(%s%s, path = 'store', %s)",
+               kind->declared, value_columns, options);
+}
+
+static inline void place_remove(place *here)
+{
+    client_close(here->db);
+    client_folder_remove(here->folder);
+}
+
+static inline uint64_t draw(place *here, uint64_t n) { return client_pick(&here->random, n); }
+
+static inline void put(place *here, uint64_t bytes_max)
+{
+    uint64_t n = draw(here, KEYS);
+    put_row(here->db, here->kind, n, &here->random, bytes_max);
+}
+
+static inline void drop(place *here, const char *compare)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql, "DELETE FROM t WHERE %s %s ?", here->kind->column, compare);
+    sqlite3_stmt *statement = client_prepare(here->db, sql);
+    bind_key(statement, 1, here->kind, draw(here, KEYS));
+    client_step(statement);
+    client_finalize(statement);
+}
+
+static inline int veto(void *unused)
+{
+    (void)unused;
+    return 1;
+}
+
+/* The entry is in the log when SQLite takes the commit back: an abort follows it. */
+static inline void commit_and_take_back(place *here)
+{
+    client_run(here->db, "BEGIN");
+    put(here, 50);
+    drop(here, "=");
+    sqlite3_commit_hook(here->db, veto, NULL);
+    assert_int_equal(client_try(here->db, NULL, "COMMIT"), SQLITE_CONSTRAINT_COMMITHOOK);
+    sqlite3_commit_hook(here->db, NULL, NULL);
+    if (!sqlite3_get_autocommit(here->db)) client_run(here->db, "ROLLBACK");
+}
+
+#endif
