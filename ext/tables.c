@@ -108,8 +108,8 @@ static void put_integer(list_cursor *cursor, int64_t integer)
 static void put_key(list_cursor *cursor, mw_slice key)
 {
     mw_value value = {.type = MW_NULL};
-    if (key.data && cursor->key == MW_KEY_TEXT) {
-        value.type = MW_TEXT;
+    if (key.data && cursor->key != MW_KEY_INTEGER) {
+        value.type = cursor->key == MW_KEY_TEXT ? MW_TEXT : MW_BLOB;
         value.bytes = key;
     } else if (key.data && key.size == MW_INTEGER_KEY_BYTES) {
         value.type = MW_INTEGER;
