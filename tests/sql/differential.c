@@ -5,7 +5,8 @@
 ** last_insert_rowid() and all rows must be the same. In between the memwal side flushes, merges,
 ** checks and reopens, with limits so tiny that a few rows make a generation.
 **
-**   differential                      the standard run
+**   differential                      the standard run: every comparison of keys of every type
+**                                     with every argument, then random statements
 **   differential SEED [STATEMENTS]    one seed again; VERBOSE=1 shows every statement
 **
 ** MEMWAL names the extension (default build/memwal.so). What is left out, because memwal says
@@ -91,8 +92,9 @@ static _Noreturn void give_up(const world *w, const char *format, ...)
     printf("seed %" PRIu64 ", statement %d: ", w->seed, w->statement);
     vprintf(format, args);
     va_end(args);
-    printf("\n  %s\n  again: build/plain/tests/sql/differential %" PRIu64 " %d\n", w->sql, w->seed,
-           w->statement + 1);
+    printf("\n  %s\n  again: build/plain/tests/sql/differential", w->sql);
+    if (w->seed) printf(" %" PRIu64 " %d", w->seed, w->statement + 1);
+    printf("\n");
     exit(1);
 }
 
@@ -479,7 +481,10 @@ static void say_where(world *w)
     say(w, " WHERE ");
     say_condition(w);
     if (one_in(w, 4)) {
-        say(w, one_in(w, 2) ? " AND " : " OR ");
+        /* An ordinary table may delete rows before it looks for the first time at what the second
+        ** condition selects from it. */
+        bool both = one_in(w, 2) || w->sql[0] == 'D';
+        say(w, both ? " AND " : " OR ");
         say_condition(w);
     }
 }
@@ -854,6 +859,155 @@ static void run_seed(uint64_t seed, int statements)
     remove_folder(&w);
 }
 
+/* ---- every comparison ----------------------------------------------------------------------- */
+
+/* Keys that differ in every kind of place; NULL is refused and the same number meets itself. */
+static const char *const key_pool[] = {
+    "-1e999", "-1e300", "-9223372036854775807", "-1.5", "-1", "0", "-0.0", "0.5", "1", "1.0", "2",
+    "9007199254740992", "9007199254740993", "9007199254740994.0", "9223372036854775807",
+    "9223372036854775807.0", "1e999", "''", "' 1'", "'1'", "'1.0'", "'01'", "'10'", "'2'", "':'",
+    "'A'", "'a'", "'a'||char(0)", "'a'||char(0)||'b'", "'a'||char(1)", "'k'", "char(233)",
+    "char(128512)", "x''", "x'00'", "x'0000'", "x'00ff'", "x'31'", "x'61'", "NULL",
+};
+
+enum { POOL = sizeof key_pool / sizeof *key_pool };
+
+static void run_sql(world *w, const char *sql)
+{
+    begin_sql(w);
+    say(w, "%s", sql);
+    run_both(w, true);
+    w->statement++;
+}
+
+/* What keys are compared with: bare, and as values of columns of each affinity. */
+static void fill_arguments(world *w)
+{
+    for (int side = 0; side < 2; side++) {
+        must(w, w->sides[side], "CREATE TABLE x(n INTEGER PRIMARY KEY, x, i INTEGER, t TEXT, r REAL)");
+    }
+    for (int i = 0; i < POOL; i++) {
+        if (w->real_key && is_inexact(key_pool[i])) continue;
+        begin_sql(w);
+        say(w, "INSERT INTO x(x) VALUES(%s)", key_pool[i]);
+        run_both(w, true);
+    }
+    run_sql(w, "INSERT INTO x(x) VALUES('abc'), ('1e0')");
+    run_sql(w, "UPDATE x SET i = x, t = x, r = x");
+}
+
+static void fill_keys(world *w)
+{
+    run_sql(w, "BEGIN");
+    for (int i = 0; i < POOL; i++) {
+        for (int j = 0; j < POOL; j++) {
+            begin_sql(w);
+            say(w, "INSERT OR IGNORE INTO t(id, %sm) VALUES(%s, ", w->parts > 1 ? "id2, " : "",
+                key_pool[i]);
+            if (w->parts > 1) say(w, "%s, ", key_pool[j]);
+            say(w, "%d)", POOL * i + j);
+            run_both(w, true);
+            if (w->parts == 1) break;
+        }
+        if (i != POOL / 2) continue;
+        run_sql(w, "COMMIT");
+        must(w, w->sides[0], "SELECT memwal_flush('t')");
+        run_sql(w, "BEGIN");
+    }
+    run_sql(w, "COMMIT");
+}
+
+/* A statement in which @ stands for a column of x: x, i, t or r. */
+static void run_with(world *w, const char *sql, char column, bool ordered)
+{
+    begin_sql(w);
+    for (; *sql; sql++) say(w, "%c", *sql == '@' ? column : *sql);
+    run_both(w, ordered);
+    w->statement++;
+}
+
+#define ONE_ARGUMENT "SELECT count(*), total(p.n), total(m * p.n) FROM x p CROSS JOIN t ON "
+#define TWO_ARGUMENTS \
+    "SELECT count(*), total(p.n * q.n), total(m * p.n) FROM x p CROSS JOIN x q CROSS JOIN t ON q.n % 3 = 0 AND "
+
+static void compare_conditions(world *w, char column)
+{
+    static const char *const single[] = {
+        ONE_ARGUMENT "id = p.@",
+        ONE_ARGUMENT "id IS p.@",
+        ONE_ARGUMENT "id < p.@",
+        ONE_ARGUMENT "id <= p.@",
+        ONE_ARGUMENT "id > p.@",
+        ONE_ARGUMENT "id >= p.@",
+        ONE_ARGUMENT "id IN (SELECT @ FROM x WHERE n % 7 = p.n % 7)",
+        TWO_ARGUMENTS "id > p.@ AND id < q.@",
+        TWO_ARGUMENTS "id BETWEEN p.@ AND q.@",
+        TWO_ARGUMENTS "id IN (p.@, q.@)",
+    };
+    static const char *const several[] = {
+        ONE_ARGUMENT "id > p.@",
+        ONE_ARGUMENT "id <= p.@",
+        ONE_ARGUMENT "id IS p.@",
+        ONE_ARGUMENT "id2 = p.@",
+        ONE_ARGUMENT "(id, id2) >= (p.@, p.@)",
+        ONE_ARGUMENT "id IN (SELECT @ FROM x WHERE n % 7 = p.n % 7) AND id2 = p.@",
+        TWO_ARGUMENTS "id = p.@ AND id2 = q.@",
+        TWO_ARGUMENTS "id = p.@ AND id2 < q.@",
+        TWO_ARGUMENTS "id = p.@ AND id2 >= q.@",
+        TWO_ARGUMENTS "id = p.@ AND id2 IN (q.@, 1, '1', x'31')",
+        "SELECT m, id, id2 FROM x p CROSS JOIN t ON id = p.@ AND p.n = 7 ORDER BY id2",
+    };
+    size_t count = w->parts == 1 ? sizeof single / sizeof *single : sizeof several / sizeof *several;
+    for (size_t i = 0; i < count; i++) {
+        run_with(w, w->parts == 1 ? single[i] : several[i], column, i + 1 == count);
+    }
+}
+
+/* Rows of one key in order, which the planner may leave to the table. */
+static void compare_orders(world *w)
+{
+    for (int i = 0; i < POOL; i++) {
+        if (w->real_key && is_inexact(key_pool[i])) continue;
+        begin_sql(w);
+        say(w, "SELECT id, id2, m FROM t WHERE id = %s ORDER BY id2 %s", key_pool[i],
+            i % 2 ? "DESC" : "");
+        run_both(w, true);
+        w->statement++;
+    }
+}
+
+static int compare_key(const char *type, const char *second)
+{
+    world w = {.kind = second ? LIST_KEY : VALUE_KEY, .types = {type, second}};
+    w.parts = second ? 2 : 1;
+    w.real_key = strcmp(type, "REAL") == 0 || (second && strcmp(second, "REAL") == 0);
+    snprintf(w.options, sizeof w.options, ", memtable='64KB', background=off, durability=normal, group_rows=64");
+    make_folder(&w);
+    open_sides(&w);
+    create_tables(&w);
+    fill_arguments(&w);
+    fill_keys(&w);
+    for (const char *column = "xitr"; *column; column++) compare_conditions(&w, *column);
+    if (second) compare_orders(&w);
+    dump(&w);
+    close_sides(&w);
+    remove_folder(&w);
+    return w.statement;
+}
+
+/* Every comparison of every key with every argument; not random. */
+static int compare_all(void)
+{
+    static const char *const types[] = {"BLOB", "TEXT", "INT", "REAL", "NUMERIC"};
+    enum { TYPES = sizeof types / sizeof *types };
+    int statements = 0;
+    for (int i = 0; i < TYPES; i++) {
+        if (strcmp(types[i], "TEXT") != 0) statements += compare_key(types[i], NULL);
+        for (int j = 0; j < TYPES; j++) statements += compare_key(types[i], types[j]);
+    }
+    return statements;
+}
+
 int main(int argc, char **argv)
 {
     int statements = argc > 2 ? atoi(argv[2]) : STANDARD_STATEMENTS;
@@ -862,7 +1016,8 @@ int main(int argc, char **argv)
         printf("seed %s: %d statements, 0 differences\n", argv[1], statements);
         return 0;
     }
+    int compared = compare_all();
     for (uint64_t seed = 1; seed <= STANDARD_SEEDS; seed++) run_seed(seed, statements);
-    printf("%d statements, 0 differences\n", STANDARD_SEEDS * statements);
+    printf("%d statements, 0 differences\n", STANDARD_SEEDS * statements + compared);
     return 0;
 }
