@@ -15,8 +15,8 @@
 **   - Behind IN such keys must come as one list: where values come one by one, SQLite looks again at
 **     what was found without the affinity that IN has, and loses rows or finds too many.
 **   - A bound under another collation than BINARY (LIKE brings NOCASE ones) is none of ours; and
-**     where the host keeps texts in UTF-16, its BINARY order is not that of the store: only
-**     equality holds.
+**     where the host keeps texts in UTF-16, its BINARY order is not that of the store: among texts
+**     only equality holds.
 **
 ** Two cases of texts are left where rows differ from an ordinary table's, because nothing tells
 ** them from everyday ones: (id, x) IN (SELECT n, ..) where n is a number, whose values come one by
@@ -118,7 +118,9 @@ static int find_equality(const choice *c, int part)
 
 static int find_bound(const choice *c, int part, int op, int op_or_equal)
 {
-    for (int i = 0; is_ordered(c->vtab) && i < c->info->nConstraint; i++) {
+    /* Encoded keys keep numbers, texts and blobs apart, which is of use even so. */
+    bool useful = is_ordered(c->vtab) || c->vtab->key == MW_KEY_ENCODED;
+    for (int i = 0; useful && i < c->info->nConstraint; i++) {
         int found = c->info->aConstraint[i].op;
         if ((found == op || found == op_or_equal) && is_for(c, i, part)) return i;
     }
