@@ -58,6 +58,7 @@ typedef struct world {
     char folder[NAME_BYTES];
     char options[NAME_BYTES];
     bool temp;         /* the memwal table is one of temp, whose transactions are light */
+    bool wide;         /* texts are UTF-16                                              */
     sqlite3 *sides[2]; /* memwal, ordinary */
     bool open;         /* inside BEGIN     */
     int statement;
@@ -695,6 +696,7 @@ static void open_sides(world *w)
         char path[2 * NAME_BYTES];
         snprintf(path, sizeof path, "%s/%s", w->folder, files[i]);
         if (sqlite3_open(path, &w->sides[i]) != SQLITE_OK) give_up(w, "cannot open %s", path);
+        if (w->wide) must(w, w->sides[i], "PRAGMA encoding='UTF-16le'");
         must(w, w->sides[i], "PRAGMA synchronous=OFF");
     }
     load_memwal(w, w->sides[0]);
@@ -850,6 +852,7 @@ static void run_seed(uint64_t seed, int statements)
     choose_key(&w);
     choose_options(&w);
     w.temp = one_in(&w, 3);
+    w.wide = one_in(&w, 8);
     make_folder(&w);
     open_sides(&w);
     create_tables(&w);
@@ -927,8 +930,9 @@ static void run_with(world *w, const char *sql, char column, bool ordered)
 }
 
 #define ONE_ARGUMENT "SELECT count(*), total(p.n), total(m * p.n) FROM x p CROSS JOIN t ON "
-#define TWO_ARGUMENTS \
-    "SELECT count(*), total(p.n * q.n), total(m * p.n) FROM x p CROSS JOIN x q CROSS JOIN t ON q.n % 3 = 0 AND "
+#define TWO_ARGUMENTS                                                                    \
+    "SELECT count(*), total(p.n * q.n), total(m * p.n) FROM x p CROSS JOIN x q CROSS JOIN t " \
+    "ON q.n % 3 = 0 AND "
 
 static void compare_conditions(world *w, char column)
 {
@@ -981,7 +985,8 @@ static int compare_key(const char *type, const char *second)
     world w = {.kind = second ? LIST_KEY : VALUE_KEY, .types = {type, second}};
     w.parts = second ? 2 : 1;
     w.real_key = strcmp(type, "REAL") == 0 || (second && strcmp(second, "REAL") == 0);
-    snprintf(w.options, sizeof w.options, ", memtable='64KB', background=off, durability=normal, group_rows=64");
+    snprintf(w.options, sizeof w.options,
+             ", memtable='64KB', background=off, durability=normal, group_rows=64");
     make_folder(&w);
     open_sides(&w);
     create_tables(&w);
