@@ -7,6 +7,10 @@
 ** the other. Where no row can match it stands at the end at once; where SQLite may compare in more
 ** than one way, more rows are shown than asked for, which SQLite then looks at again.
 **
+** Where rows are wanted in the order of the rest of their keys (MX_PLAN_BY_REST), that is how they
+** come, unless a number was compared with texts and there are some that may be equal to it. Then the
+** keys are collected and sorted first.
+**
 ** The values of an encoded key are taken apart once a row, when the first of them is asked for.
 **
 ** Counting: SQLite counts by stepping. Where no column is asked for, a step is one subtraction, and
@@ -19,6 +23,7 @@
 #include "row.h"
 #include "txn.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct mx_cursor {
@@ -129,6 +134,108 @@ static int start_ranges(mx_cursor *cursor)
     return rc == SQLITE_OK ? next_range(cursor) : rc;
 }
 
+/* ---- sorting -------------------------------------------------------------------------------- */
+
+enum { SORTED_BYTES_MAX = 64 << 20 }; /* of keys */
+
+typedef struct sorted {
+    mw_slice rest; /* behind the columns that are compared for equality */
+    mw_slice key;
+} sorted;
+
+static int compare_sorted(const void *left, const void *right)
+{
+    const sorted *a = left;
+    const sorted *b = right;
+    int order = mw_slice_compare(a->rest, b->rest);
+    return order != 0 ? order : mw_slice_compare(a->key, b->key);
+}
+
+/* Where the rest of the key at hand begins: behind what its first values are as a prefix. */
+static mw_rc find_rest(mx_cursor *cursor, uint32_t equals, mw_buf *prefix, mw_err *err)
+{
+    uint32_t columns = (uint32_t)table_of(cursor)->args->key_count;
+    mw_slice key = mw_cursor_key(cursor->rows);
+    mw_rc rc = mw_key_decode(key, columns, cursor->values, &cursor->texts, err);
+    mw_buf_clear(prefix);
+    if (rc == MW_OK) mw_key_encode(prefix, cursor->values, equals, columns);
+    return rc == MW_OK ? mw_buf_check(prefix, err) : rc;
+}
+
+static int step(mx_cursor *cursor);
+
+/* Copies the keys of all rows into keys, and says in items where they are. */
+static int collect(mx_cursor *cursor, uint32_t equals, mw_buf *keys, mw_buf *items)
+{
+    mw_buf prefix;
+    mw_err err;
+    int rc = SQLITE_OK;
+    mw_buf_init(&prefix, mw_env_posix());
+    mx_err_clear(&err);
+    for (size_t i = 0; rc == SQLITE_OK && !cursor->eof; i++) {
+        mw_slice key = mw_cursor_key(cursor->rows);
+        if (i % 1024 == 1023 && mx_connection_interrupted(table_of(cursor)->connection)) {
+            rc = SQLITE_INTERRUPT;
+        } else if (find_rest(cursor, equals, &prefix, &err) != MW_OK) {
+            rc = fail(cursor, &err);
+        } else if (keys->size > SORTED_BYTES_MAX) {
+            rc = mx_err_set(cursor->base.pVtab, SQLITE_TOOBIG,
+                            "a key of %s is compared with a number that too many texts may be equal "
+                            "to: expected a text, or no ORDER BY",
+                            table_of(cursor)->name);
+        }
+        if (rc != SQLITE_OK) break;
+        sorted item = {.rest.size = key.size - prefix.size, .key.size = key.size};
+        mw_buf_put_slice(keys, key);
+        mw_buf_put(items, &item, sizeof item);
+        rc = keys->failed || items->failed ? SQLITE_NOMEM : step(cursor);
+    }
+    mw_buf_free(&prefix);
+    return rc;
+}
+
+/* The keys of all rows in place of the ranges, in the order of their rests. */
+static int sort(mx_cursor *cursor, uint32_t equals)
+{
+    mw_buf keys;
+    mw_buf items;
+    mw_buf_init(&keys, mw_env_posix());
+    mw_buf_init(&items, mw_env_posix());
+    int rc = collect(cursor, equals, &keys, &items);
+    sorted *list = (sorted *)(void *)items.data;
+    size_t count = items.size / sizeof *list;
+    const uint8_t *at = keys.data;
+    for (size_t i = 0; i < count; i++) {
+        list[i].key.data = at;
+        at += list[i].key.size;
+        list[i].rest.data = at - list[i].rest.size;
+    }
+    if (rc == SQLITE_OK && count > 0) qsort(list, count, sizeof *list, compare_sorted);
+    mx_ranges_clear(&cursor->ranges);
+    for (size_t i = 0; rc == SQLITE_OK && i < count; i++) {
+        rc = mx_ranges_add(&cursor->ranges, list[i].key);
+    }
+    mw_buf_free(&keys);
+    mw_buf_free(&items);
+    return rc;
+}
+
+/* Rows whose first columns may differ, as the plan did not expect: none, or all are sorted. */
+static int start_by_rest(mx_cursor *cursor, uint32_t equals)
+{
+    size_t count = mx_ranges_count(&cursor->ranges);
+    bool backward = cursor->backward;
+    cursor->backward = false;
+    cursor->started = cursor->ranges.equal;
+    int rc = open_rows(cursor);
+    if (rc == SQLITE_OK && cursor->started < count) rc = next_range(cursor);
+    bool some = rc == SQLITE_OK && cursor->ranges.equal < count && !cursor->eof;
+    if (some) rc = start_ranges(cursor);
+    if (some && rc == SQLITE_OK) rc = sort(cursor, equals);
+    cursor->backward = backward;
+    return rc == SQLITE_OK ? start_ranges(cursor) : rc;
+}
+
 static int step(mx_cursor *cursor)
 {
     if (cursor->range->point) return next_range(cursor);
@@ -225,7 +332,9 @@ int mx_cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *words, int
     rc = mx_ranges_read(&cursor->ranges, table_of(cursor), plan, argv);
     if (rc != SQLITE_OK) return rc;
     cursor->eof = mx_ranges_count(&cursor->ranges) == 0;
-    return cursor->eof ? SQLITE_OK : start_ranges(cursor);
+    if (cursor->eof) return SQLITE_OK;
+    return plan & MX_PLAN_BY_REST ? start_by_rest(cursor, MX_PLAN_EQUALS(plan))
+                                  : start_ranges(cursor);
 }
 
 int mx_cursor_next(sqlite3_vtab_cursor *base)

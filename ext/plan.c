@@ -32,7 +32,7 @@ typedef struct choice {
     sqlite3_index_info *info;
     int plan;
     int arguments;
-    int fixed; /* columns of the key, the first ones, that have one value in all rows */
+    int equals; /* columns of the key, the first ones, compared with one value each */
     bool exact; /* so far nothing but what is wanted is shown                          */
 } choice;
 
@@ -158,6 +158,11 @@ static bool is_literal(const choice *c, int i, int type)
            sqlite3_value_type(value) == type;
 }
 
+static bool is_number(const choice *c, int i)
+{
+    return is_literal(c, i, SQLITE_INTEGER) || is_literal(c, i, SQLITE_FLOAT);
+}
+
 /* ---- taking them ---------------------------------------------------------------------------- */
 
 /* Hands constraint i, on this column, to xFilter as its next argument. */
@@ -181,10 +186,11 @@ static bool is_list_wanted(const choice *c, int i, int part)
     return !is_narrowed(c, part + 1);
 }
 
-/* Has the column one value in all rows that are shown? A number may be equal to texts. */
-static bool is_fixing(const choice *c, int i, int part)
+/* Has the column, compared for equality, one value in all rows that are shown? A number may be
+** equal to texts. */
+static bool is_fixed(const choice *c, int part)
 {
-    if (is_list(c, i)) return false;
+    int i = find_equality(c, part);
     return is_numeric(c->vtab, part) || is_literal(c, i, SQLITE_TEXT) ||
            is_literal(c, i, SQLITE_BLOB);
 }
@@ -202,7 +208,7 @@ static int take_equalities(choice *c)
             c->plan |= MX_PLAN_LIST;
             return part;
         }
-        if (c->fixed == part && is_fixing(c, i, part)) c->fixed++;
+        if (c->equals == part && !is_list(c, i)) c->equals++;
         take(c, i, part);
         c->plan += MX_PLAN_EQUAL;
     }
@@ -231,28 +237,49 @@ static void take_bounds(choice *c, int part)
     }
 }
 
-/* Rows come in the order of their keys. Columns that have one value may be left out of an ORDER BY,
-** and whatever follows the whole key is decided by it. */
-static void take_order(choice *c)
+/* How far an ORDER BY is one by the key. */
+typedef struct ordering {
+    int terms;   /* of ORDER BY, that are                                       */
+    int parts;   /* of the key, that have been used up                          */
+    int down;    /* from the highest key on; -1: no column tells                */
+    bool named;  /* it names a column that may be of several values after all   */
+    bool passed; /* it leaves such a column out                                 */
+} ordering;
+
+/* Goes on with the next column of the key: the next term names it, or it has one value. */
+static bool follow(const choice *c, ordering *o)
 {
     const sqlite3_index_info *info = c->info;
-    int parts = part_count(c->vtab);
-    int part = 0;
-    int at = 0;
-    int down = -1;
-    if (!is_ordered(c->vtab) || info->nOrderBy == 0) return;
-    while (at < info->nOrderBy && part < parts) {
-        bool named = part_of(c->vtab, info->aOrderBy[at].iColumn) == part;
-        bool fixed = part < c->fixed;
-        if (!named && !fixed) break;
-        if (!fixed && down < 0) down = info->aOrderBy[at].desc;
-        if (!fixed && down != info->aOrderBy[at].desc) break;
-        if (named) at++;
-        part++;
+    bool named = part_of(c->vtab, info->aOrderBy[o->terms].iColumn) == o->parts;
+    bool equal = o->parts < c->equals;
+    bool fixed = equal && is_fixed(c, o->parts);
+    if (!named && !equal) return false;
+    if (!named && !fixed && is_number(c, find_equality(c, o->parts))) return false;
+    if (named && !fixed) {
+        if (o->down >= 0 && o->down != info->aOrderBy[o->terms].desc) return false;
+        o->down = info->aOrderBy[o->terms].desc;
     }
-    if (at < info->nOrderBy && part < parts) return;
+    o->named = o->named || (named && equal && !fixed);
+    o->passed = o->passed || (!named && !fixed);
+    o->parts++;
+    if (named) o->terms++;
+    return true;
+}
+
+/* Rows come in the order of their keys. Columns that have one value may be left out of an ORDER BY,
+** and whatever follows the whole key is decided by it. A column that is compared for equality most
+** probably has one value; if a number comes that may be equal to texts, the cursor has to sort. */
+static void take_order(choice *c)
+{
+    ordering o = {.down = -1};
+    if (!is_ordered(c->vtab) || c->info->nOrderBy == 0) return;
+    while (o.terms < c->info->nOrderBy && o.parts < part_count(c->vtab) && follow(c, &o)) continue;
+    bool all = o.terms == c->info->nOrderBy;
+    bool whole = o.parts == part_count(c->vtab) && !o.passed;
+    if ((!all && !whole) || (o.named && o.passed)) return;
     c->info->orderByConsumed = 1;
-    if (down > 0) c->plan |= MX_PLAN_BACKWARD;
+    if (o.down > 0) c->plan |= MX_PLAN_BACKWARD;
+    if (o.passed) c->plan |= MX_PLAN_BY_REST;
 }
 
 /* ---- estimates ------------------------------------------------------------------------------ */

@@ -18,6 +18,8 @@ enum mx_plan {
     MX_PLAN_NONE = 128,        /* no row can match                                          */
     MX_PLAN_LIST = 256,        /* the values of a list: what stands behind IN               */
     MX_PLAN_HIGH_TEXT = 512,   /* the upper bound is compared as a text, never as a number  */
+    MX_PLAN_BY_REST = 1024,    /* in the order of the key without its columns that are compared for
+                               ** equality, whatever these are                              */
     MX_PLAN_EQUAL = 65536,     /* else as often as there are columns compared for equality  */
 };
 #define MX_PLAN_EQUALS(plan) ((uint32_t)(plan) / MX_PLAN_EQUAL)

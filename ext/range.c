@@ -45,8 +45,9 @@ void mx_ranges_free(mx_ranges *ranges)
     mw_buf_free(&ranges->items);
 }
 
-static void clear(mx_ranges *ranges)
+void mx_ranges_clear(mx_ranges *ranges)
 {
+    ranges->equal = 0;
     mw_buf_clear(&ranges->bytes);
     mw_buf_clear(&ranges->items);
 }
@@ -76,7 +77,7 @@ static int check(const mx_ranges *ranges)
 int mx_ranges_all(mx_ranges *to)
 {
     const mx_range everything = {.point = false};
-    clear(to);
+    mx_ranges_clear(to);
     add_range(to, &everything);
     return check(to);
 }
@@ -98,6 +99,14 @@ static void put_end(mx_ranges *ranges, mw_slice key, bool strict, mx_end *end)
     mw_buf_put_slice(&ranges->bytes, key);
     finish_end(ranges, end);
     end->strict = strict;
+}
+
+int mx_ranges_add(mx_ranges *ranges, mw_slice key)
+{
+    mx_range range = {.point = true};
+    put_end(ranges, key, false, &range.low);
+    add_range(ranges, &range);
+    return check(ranges);
 }
 
 static bool is_number(const mw_value *value)
@@ -483,15 +492,16 @@ static int read_others(mx_ranges *to, const mx_vtab *vtab, int plan, sqlite3_val
         } else {
             rc = add_bounded(&s, argv);
         }
+        to->equal = mx_ranges_count(to);
         add_texts_of_equals(&s, s.equals);
     }
-    if (s.none) clear(to);
+    if (s.none) mx_ranges_clear(to);
     return rc == SQLITE_OK ? check(to) : rc;
 }
 
 int mx_ranges_read(mx_ranges *to, const mx_vtab *vtab, int plan, sqlite3_value **argv)
 {
-    clear(to);
+    mx_ranges_clear(to);
     if (plan & MX_PLAN_NONE) return SQLITE_OK;
     if (vtab->key == MW_KEY_INTEGER) return read_integers(to, plan, argv);
     return read_others(to, vtab, plan, argv);

@@ -23,6 +23,7 @@ typedef struct mx_range {
 typedef struct mx_ranges {
     mw_buf bytes;
     mw_buf items; /* mx_range, one behind the other */
+    size_t equal; /* how many, the first ones, are of one value for each equality */
 } mx_ranges;
 
 void mx_ranges_init(mx_ranges *ranges);
@@ -34,6 +35,10 @@ void mx_ranges_free(mx_ranges *ranges);
 int mx_ranges_read(mx_ranges *to, const mx_vtab *vtab, int plan, sqlite3_value **argv);
 /* One range that holds everything. */
 int mx_ranges_all(mx_ranges *to);
+
+/* In place of them single keys, which may be in any order. */
+void mx_ranges_clear(mx_ranges *ranges);
+int mx_ranges_add(mx_ranges *ranges, mw_slice key);
 
 size_t mx_ranges_count(const mx_ranges *ranges);
 const mx_range *mx_ranges_at(const mx_ranges *ranges, size_t index);

@@ -978,6 +978,15 @@ static void compare_orders(world *w)
         run_both(w, true);
         w->statement++;
     }
+    for (int i = 0; i < POOL * 4; i++) {
+        begin_sql(w);
+        say(w, "SELECT id2 FROM t WHERE id = (SELECT %c FROM x WHERE n = %d) ", "xitr"[i % 4],
+            i / 4 + 1);
+        if (i % 3 == 0) say(w, "AND id2 >= (SELECT %c FROM x WHERE n = 9) ", "xitr"[i / 3 % 4]);
+        say(w, "ORDER BY id2 %s LIMIT 50", i % 5 ? "" : "DESC");
+        run_both(w, true);
+        w->statement++;
+    }
 }
 
 static int compare_key(const char *type, const char *second)

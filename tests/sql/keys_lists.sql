@@ -64,6 +64,25 @@ SELECT min(session), max(session) FROM m; SELECT quote(max(seq)) FROM m WHERE se
 SELECT count(DISTINCT session), count(DISTINCT seq) FROM m;
 SELECT session, count(*) FROM m WHERE seq > 0 GROUP BY session;
 
+-- in the order of the rest of the key, where a number may be several texts
+CREATE TABLE ot(a TEXT, b INT, PRIMARY KEY(a, b)) WITHOUT ROWID; CREATE VIRTUAL TABLE mt USING memwal(a TEXT, b INT, PRIMARY KEY(a, b));
+INSERT INTO ot VALUES ('1', 1), ('1', 4), ('01', 2), ('1.0', 3), ('1.0', 5), (' 1', 6), ('10', 7), ('a', 8); INSERT INTO mt SELECT * FROM ot;
+CREATE TABLE one(i INTEGER, x, t TEXT); INSERT INTO one VALUES (1, 1, 1);
+SELECT group_concat(b) FROM (SELECT b FROM ot WHERE a = (SELECT i FROM one) ORDER BY b DESC); SELECT group_concat(b) FROM (SELECT b FROM mt WHERE a = (SELECT i FROM one) ORDER BY b DESC);
+SELECT group_concat(b) FROM (SELECT b FROM ot WHERE a = (SELECT i FROM one) ORDER BY b LIMIT 3); SELECT group_concat(b) FROM (SELECT b FROM mt WHERE a = (SELECT i FROM one) ORDER BY b LIMIT 3);
+SELECT group_concat(b) FROM (SELECT b FROM ot WHERE a = (SELECT x FROM one) ORDER BY b); SELECT group_concat(b) FROM (SELECT b FROM mt WHERE a = (SELECT x FROM one) ORDER BY b);
+.parameter set ?1 1
+SELECT group_concat(b) FROM (SELECT b FROM ot WHERE a = ?1 ORDER BY b); SELECT group_concat(b) FROM (SELECT b FROM mt WHERE a = ?1 ORDER BY b);
+.parameter set ?1 "'1.0'"
+SELECT group_concat(b) FROM (SELECT b FROM ot WHERE a = ?1 ORDER BY b DESC); SELECT group_concat(b) FROM (SELECT b FROM mt WHERE a = ?1 ORDER BY b DESC);
+.parameter clear
+CREATE VIRTUAL TABLE large USING memwal(a TEXT, b INT, PRIMARY KEY(a, b), durability = normal);
+INSERT INTO large SELECT printf('%065000d', value), 1050 - value FROM generate_series(1, 1050);
+SELECT group_concat(b) FROM (SELECT b FROM large WHERE a = (SELECT 1 FROM one) ORDER BY b);
+SELECT count(*), min(b) FROM (SELECT b FROM large WHERE a = (SELECT i FROM one) ORDER BY a, b);
+SELECT count(*), min(b) FROM (SELECT b FROM large WHERE a = printf('%065000d', (SELECT i FROM one)) ORDER BY b);
+DROP TABLE large;
+
 -- plans
 EXPLAIN QUERY PLAN SELECT * FROM m WHERE session = ? AND seq = ? AND kind = ?;
 EXPLAIN QUERY PLAN SELECT * FROM m WHERE session = ? AND seq > ? AND seq <= ?;
@@ -73,6 +92,10 @@ EXPLAIN QUERY PLAN SELECT * FROM m WHERE session = 's' ORDER BY seq;
 EXPLAIN QUERY PLAN SELECT * FROM m WHERE session = 's' ORDER BY seq DESC, kind DESC, v;
 EXPLAIN QUERY PLAN SELECT * FROM m WHERE session = 's' ORDER BY seq, kind DESC;
 EXPLAIN QUERY PLAN SELECT * FROM m WHERE session = ? ORDER BY session, seq;
+EXPLAIN QUERY PLAN SELECT * FROM m WHERE session = ? ORDER BY seq DESC LIMIT 3;
+EXPLAIN QUERY PLAN SELECT * FROM m WHERE session = ? AND seq = ? ORDER BY kind;
+EXPLAIN QUERY PLAN SELECT * FROM m WHERE session = ? AND seq = ? ORDER BY session, kind;
+EXPLAIN QUERY PLAN SELECT * FROM m WHERE session = 12 ORDER BY seq;
 EXPLAIN QUERY PLAN SELECT * FROM m WHERE session IN ('a', 'b') ORDER BY session, seq;
 EXPLAIN QUERY PLAN SELECT * FROM m WHERE session = 'S' COLLATE NOCASE;
 EXPLAIN QUERY PLAN SELECT * FROM m WHERE session IS NULL OR kind IS NULL;
