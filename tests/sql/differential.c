@@ -582,14 +582,14 @@ static void make_update(world *w)
             say_solid_value(w);
         }
         say_where(w);
-    } else if (one_in(w, 2)) { /* one id onto another */
+    } else if (one_in(w, 2) || w->wide) { /* one id onto another */
         say_conflict(w);
         say(w, " t SET %s = ", id_name(w));
         say_id(w);
         say(w, " WHERE ");
         say_key_condition(w);
-    } else { /* many ids */
-        static const char *const clauses[] = {"", " OR IGNORE", " OR FAIL", " OR ABORT"};
+    } else { /* many ids; which of them comes first counts, and in UTF-16 texts have another order */
+        static const char *const clauses[] = {"", " OR ABORT", " OR IGNORE", " OR FAIL"};
         const char *id = id_name(w);
         say(w, "%s t SET %s = ", ONE_OF(w, clauses), id);
         if (w->kind == TEXT_KEY || (!has_rowid(w) && one_in(w, 2))) {
@@ -633,14 +633,17 @@ static bool make_select(world *w)
     }
     if (one_in(w, 6)) {
         static const char *const ends[] = {"min", "max", "count", "total"};
-        say(w, "SELECT %s(%s) FROM t", ONE_OF(w, ends), id);
+        /* Which of 4 and 4.0 is given, and how sums are rounded, depends on the order of the rows,
+        ** which in UTF-16 is another one. */
+        say(w, "SELECT %s(%s) FROM t", w->wide ? "count" : ONE_OF(w, ends), id);
         if (one_in(w, 2)) say_where(w);
         return true;
     }
     bool ordered = one_in(w, 2);
     say(w, "SELECT ");
     if (ordered) say_names(w, ", ", "");
-    say(w, "%s FROM t", ordered ? "a, b" : ONE_OF(w, columns));
+    const char *what = ordered ? "a, b" : ONE_OF(w, columns);
+    say(w, "%s FROM t", w->wide && strstr(what, "sum") ? "count(*)" : what);
     if (!one_in(w, 5)) say_where(w);
     if (!ordered) return false;
     say(w, " ORDER BY ");
