@@ -100,6 +100,7 @@ static mw_rc open_output(mw_compact *self, mw_err *err)
     options.sequence_min = inputs[0].props.sequence_min;
     options.sequence_max = inputs[count - 1].props.sequence_max;
     options.compression = store->options.compression;
+    options.dictionaries = true;
     options.group_rows = store->options.group_rows;
     options.page_bytes = store->options.page_bytes;
     return mw_table_writer_create(store->env, store->dir, &options, &self->writer, err);

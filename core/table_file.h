@@ -17,6 +17,12 @@ typedef struct mw_table_reader {
     mw_buf raw;
 } mw_table_reader;
 
+/* A dictionary of the file, ready for decompressing. */
+typedef struct mw_table_loaded {
+    uint8_t *raw;
+    _Atomic(mw_codec_dictionary *) dictionary; /* NULL until the first page that needs it */
+} mw_table_loaded;
+
 struct mw_table {
     const mw_env *env;
     mw_cache *cache;
@@ -33,11 +39,12 @@ struct mw_table {
     uint8_t *index;   /* keys of groups point into it */
     mw_group *groups; /* frame.group_count of them    */
 
-    mw_mutex *mutex;              /* loading of the filter, list of idle readers */
+    mw_mutex *mutex;              /* loading of filter and dictionaries, list of idle readers */
     mw_table_reader *idle;
     uint32_t idle_count;
     void *filter_memory;
     _Atomic(const uint8_t *) filter; /* NULL until the first question */
+    mw_table_loaded dictionaries[MW_TABLE_DICTIONARIES_MAX]; /* as frame.dictionaries */
 };
 
 /* A reader for the calling thread, given back with mw_table_reader_give. NULL: no memory. */
@@ -49,18 +56,23 @@ void mw_table_reader_give(mw_table *table, mw_table_reader *reader);
 mw_rc mw_table_read_block(const mw_table *table, const mw_block *block, uint8_t *to,
                           mw_err *err) MW_MUST_USE;
 
+/* Reads a dictionary, decompresses it into fresh memory (*raw: the caller's, mw_free), and makes it
+** ready. */
+mw_rc mw_table_read_dictionary(mw_table *table, uint32_t number, uint8_t **raw,
+                               mw_codec_dictionary **dictionary, mw_err *err) MW_MUST_USE;
+
 /* Reads and decodes past the cache. The results are the caller's, mw_free. */
 mw_rc mw_table_read_directory(mw_table *table, const mw_group *group, mw_directory **directory,
                               mw_err *err) MW_MUST_USE;
-/* key: it is a page of keys, and must hold nothing else. */
-mw_rc mw_table_read_page(mw_table *table, const mw_page_ref *ref, bool key, mw_page **page,
+/* column: as in a directory. 0: it is a page of keys, and must hold nothing else. */
+mw_rc mw_table_read_page(mw_table *table, const mw_page_ref *ref, uint32_t column, mw_page **page,
                          mw_err *err) MW_MUST_USE;
 
 /* The same through the cache. Held: mw_cache_release. Content: mw_directory, mw_page. */
 mw_rc mw_table_hold_directory(mw_table *table, const mw_group *group, mw_cached **held,
                               mw_err *err) MW_MUST_USE;
-mw_rc mw_table_hold_page(mw_table *table, const mw_page_ref *ref, bool key, mw_cached **held,
-                         mw_err *err) MW_MUST_USE;
+mw_rc mw_table_hold_page(mw_table *table, const mw_page_ref *ref, uint32_t column,
+                         mw_cached **held, mw_err *err) MW_MUST_USE;
 
 /* Number of the last group whose first key is <= key; UINT64_MAX: key lies before all. */
 uint64_t mw_table_group_of(const mw_table *table, mw_slice key);

@@ -53,7 +53,7 @@ static mw_rc fill_slot(table_iter *iter, uint32_t c, uint32_t page, mw_err *err)
     const mw_page_ref *ref = &iter->directory->pages[page];
     mw_cached *held;
     if (s->page && s->group == iter->group && s->first_row == ref->first_row) return MW_OK;
-    mw_rc rc = mw_table_hold_page(iter->table, ref, c == 0, &held, err);
+    mw_rc rc = mw_table_hold_page(iter->table, ref, c, &held, err);
     if (rc) return rc;
     if (s->held) mw_cache_release(iter->table->cache, s->held);
     s->held = held;

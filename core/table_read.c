@@ -8,8 +8,8 @@
 ** is left, one by one, in 64 bit. A mismatch is read once more, as the fault may lie on the way
 ** from the disk.
 **
-** Threads: an open table does not change but for its filter, which is set once, and its list of
-** idle readers. Reading and decompressing take no lock. */
+** Threads: an open table does not change but for its filter and dictionaries, each set once, and
+** its list of idle readers. Reading and decompressing take no lock. */
 #include <string.h>
 
 #include "filter.h"
@@ -129,28 +129,42 @@ mw_rc mw_table_read_directory(mw_table *table, const mw_group *group, mw_directo
     return rc;
 }
 
-static mw_rc unpack_page(const mw_table *table, mw_table_reader *reader, const mw_page_ref *ref,
-                         mw_slice *raw, mw_err *err)
+static bool unpack(mw_table_reader *reader, const mw_codec_dictionary *dictionary, mw_slice stored,
+                   uint8_t *to, size_t bytes)
 {
-    *raw = mw_slice_of(reader->stored.data, ref->stored_bytes);
-    if (ref->stored_bytes == ref->raw_bytes) return MW_OK;
+    return dictionary ? mw_codec_decompress_with(reader->codec, dictionary, stored, to, bytes)
+                      : mw_codec_decompress(reader->codec, stored, to, bytes);
+}
+
+static mw_rc unpack_page(const mw_table *table, mw_table_reader *reader, const mw_page_ref *ref,
+                         const mw_codec_dictionary *dictionary, mw_err *err)
+{
+    mw_slice stored = mw_buf_slice(&reader->stored);
     if (!reader->codec) reader->codec = mw_codec_create(table->env);
     uint8_t *to = reserve_exactly(&reader->raw, ref->raw_bytes);
     if (!reader->codec || !to) return no_memory(table, err);
-    MW_CHECK_DISK(mw_codec_decompress(reader->codec, *raw, to, ref->raw_bytes), err, table->name,
+    MW_CHECK_DISK(unpack(reader, dictionary, stored, to, ref->raw_bytes), err, table->name,
                   ref->offset, "a page does not decompress to %u bytes", (unsigned)ref->raw_bytes);
-    *raw = mw_slice_of(to, ref->raw_bytes);
+    reader->raw.size = ref->raw_bytes;
     return MW_OK;
 }
 
-static mw_rc read_raw(const mw_table *table, mw_table_reader *reader, const mw_page_ref *ref,
-                      mw_slice *raw, mw_err *err)
+static mw_rc dictionary_of(mw_table *table, uint32_t column,
+                           const mw_codec_dictionary **dictionary, mw_err *err);
+
+static mw_rc read_raw(mw_table *table, mw_table_reader *reader, const mw_page_ref *ref,
+                      uint32_t column, mw_err *err)
 {
+    const mw_codec_dictionary *dictionary;
     mw_block block = {ref->offset, ref->stored_bytes, ref->checksum};
     uint8_t *stored = reserve_exactly(&reader->stored, ref->stored_bytes);
     if (!stored) return no_memory(table, err);
     mw_rc rc = mw_table_read_block(table, &block, stored, err);
-    return rc ? rc : unpack_page(table, reader, ref, raw, err);
+    if (rc) return rc;
+    reader->stored.size = ref->stored_bytes;
+    if (ref->stored_bytes == ref->raw_bytes) return MW_OK;
+    rc = dictionary_of(table, column, &dictionary, err);
+    return rc ? rc : unpack_page(table, reader, ref, dictionary, err);
 }
 
 /* Key pages are searched by shape, so the shape is part of the format. */
@@ -161,14 +175,17 @@ static bool is_key_page(const mw_table *table, const mw_page *page)
     return page->shape == MW_SHAPE_BYTES && page->type == type;
 }
 
-mw_rc mw_table_read_page(mw_table *table, const mw_page_ref *ref, bool key, mw_page **page,
+mw_rc mw_table_read_page(mw_table *table, const mw_page_ref *ref, uint32_t column, mw_page **page,
                          mw_err *err)
 {
+    bool key = column == 0;
     mw_page_source source = {table->name, ref->offset, {NULL, 0}, ref->rows, key};
     *page = NULL;
     mw_table_reader *reader = mw_table_reader_take(table);
     if (!reader) return no_memory(table, err);
-    mw_rc rc = read_raw(table, reader, ref, &source.raw, err);
+    mw_rc rc = read_raw(table, reader, ref, column, err);
+    bool packed = ref->stored_bytes < ref->raw_bytes;
+    source.raw = mw_buf_slice(packed ? &reader->raw : &reader->stored);
     if (rc == MW_OK) rc = mw_page_decode(table->env, &source, page, err);
     mw_table_reader_give(table, reader);
     if (rc == MW_OK && key && !is_key_page(table, *page)) {
@@ -192,16 +209,105 @@ mw_rc mw_table_hold_directory(mw_table *table, const mw_group *group, mw_cached 
     return *held ? MW_OK : no_memory(table, err);
 }
 
-mw_rc mw_table_hold_page(mw_table *table, const mw_page_ref *ref, bool key, mw_cached **held,
-                         mw_err *err)
+mw_rc mw_table_hold_page(mw_table *table, const mw_page_ref *ref, uint32_t column,
+                         mw_cached **held, mw_err *err)
 {
     *held = mw_cache_find(table->cache, table->cache_file, ref->offset);
     if (*held) return MW_OK;
     mw_page *page;
-    mw_rc rc = mw_table_read_page(table, ref, key, &page, err);
+    mw_rc rc = mw_table_read_page(table, ref, column, &page, err);
     if (rc) return rc;
     *held = mw_cache_put(table->cache, table->cache_file, ref->offset, page, page->memory_bytes);
     return *held ? MW_OK : no_memory(table, err);
+}
+
+/* ---- dictionaries -------------------------------------------------------------------------- */
+
+static mw_rc unpack_dictionary(const mw_table *table, const mw_table_dictionary *of,
+                               uint8_t **raw, mw_err *err)
+{
+    uint8_t *stored = *raw;
+    if (of->block.bytes == of->raw_bytes) return MW_OK;
+    mw_codec *codec = mw_codec_create(table->env);
+    uint8_t *to = mw_alloc(table->env, of->raw_bytes);
+    mw_slice from = mw_slice_of(stored, (size_t)of->block.bytes);
+    mw_rc rc = MW_OK;
+    if (!codec || !to) {
+        rc = no_memory(table, err);
+    } else if (!mw_codec_decompress(codec, from, to, of->raw_bytes)) {
+        rc = mw_fail_disk(err, table->name, of->block.offset,
+                          "a dictionary does not decompress to %u bytes", (unsigned)of->raw_bytes);
+    }
+    mw_codec_destroy(codec);
+    mw_free(table->env, stored);
+    *raw = to;
+    return rc;
+}
+
+mw_rc mw_table_read_dictionary(mw_table *table, uint32_t number, uint8_t **raw,
+                               mw_codec_dictionary **dictionary, mw_err *err)
+{
+    const mw_table_dictionary *of = &table->frame.dictionaries[number];
+    *dictionary = NULL;
+    mw_rc rc = read_whole(table, &of->block, raw, err);
+    if (rc) return rc;
+    rc = unpack_dictionary(table, of, raw, err);
+    if (rc == MW_OK) {
+        mw_slice bytes = mw_slice_of(*raw, of->raw_bytes);
+        *dictionary = mw_codec_dictionary_create(table->env, bytes, 0);
+        if (!*dictionary) rc = no_memory(table, err);
+    }
+    if (rc) {
+        mw_free(table->env, *raw);
+        *raw = NULL;
+    }
+    return rc;
+}
+
+static mw_rc load_dictionary(mw_table *table, uint32_t number, mw_err *err)
+{
+    const mw_env *env = table->env;
+    mw_table_loaded *loaded = &table->dictionaries[number];
+    mw_codec_dictionary *made;
+    mw_rc rc = MW_OK;
+    env->mutex_lock(env->ctx, table->mutex);
+    if (!atomic_load_explicit(&loaded->dictionary, memory_order_relaxed)) {
+        rc = mw_table_read_dictionary(table, number, &loaded->raw, &made, err);
+        if (rc == MW_OK) {
+            atomic_store_explicit(&loaded->dictionary, made, memory_order_release);
+        }
+    }
+    env->mutex_unlock(env->ctx, table->mutex);
+    return rc;
+}
+
+/* NULL: pages of this column are compressed without one. */
+static mw_rc dictionary_of(mw_table *table, uint32_t column,
+                           const mw_codec_dictionary **dictionary, mw_err *err)
+{
+    *dictionary = NULL;
+    for (uint32_t i = 0; i < table->frame.dictionary_count; i++) {
+        if (table->frame.dictionaries[i].column != column) continue;
+        mw_table_loaded *loaded = &table->dictionaries[i];
+        *dictionary = atomic_load_explicit(&loaded->dictionary, memory_order_acquire);
+        if (*dictionary) return MW_OK;
+        mw_rc rc = load_dictionary(table, i, err);
+        *dictionary = atomic_load_explicit(&loaded->dictionary, memory_order_acquire);
+        return rc;
+    }
+    return MW_OK;
+}
+
+uint64_t mw_table_dictionary_bytes(mw_table *table)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < table->frame.dictionary_count; i++) {
+        mw_codec_dictionary *dictionary =
+            atomic_load_explicit(&table->dictionaries[i].dictionary, memory_order_acquire);
+        if (!dictionary) continue;
+        bytes += mw_codec_dictionary_bytes(dictionary) + table->frame.dictionaries[i].raw_bytes;
+    }
+    return bytes;
 }
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -217,6 +323,11 @@ static void close_table(mw_table *table)
     }
     if (table->mutex) env->mutex_destroy(env->ctx, table->mutex);
     if (table->file >= 0) env->file_close(env->ctx, table->file); /* only read: nothing to lose */
+    for (uint32_t i = 0; i < table->frame.dictionary_count; i++) {
+        mw_table_loaded *loaded = &table->dictionaries[i];
+        mw_codec_dictionary_destroy(atomic_load_explicit(&loaded->dictionary, memory_order_relaxed));
+        mw_free(env, loaded->raw);
+    }
     mw_free(env, table->filter_memory);
     mw_free(env, table->groups);
     mw_free(env, table->index);
@@ -555,7 +666,7 @@ mw_rc mw_table_find(mw_table *table, mw_slice key, bool *found, bool *tombstone,
     if (rc) return rc;
     const mw_directory *directory = mw_cached_content(held);
     const mw_page_ref *ref = &directory->pages[mw_directory_key_page(directory, key)];
-    rc = mw_table_hold_page(table, ref, true, &held_page, err);
+    rc = mw_table_hold_page(table, ref, 0, &held_page, err);
     if (rc == MW_OK) {
         uint32_t row = mw_table_row_of(table, mw_cached_content(held_page), key, found);
         *tombstone = *found && mw_directory_tombstone(directory, ref->first_row + row);

@@ -23,6 +23,9 @@ mw_slice mw_table_last_key(const mw_table *table);
 uint64_t mw_table_number(const mw_table *table);
 uint64_t mw_table_epoch(const mw_table *table);
 
+/* Memory of the dictionaries that were needed so far. */
+uint64_t mw_table_dictionary_bytes(mw_table *table);
+
 /* Tells for sure that key is absent (false), from key range and filter alone. */
 mw_rc mw_table_may_hold(mw_table *table, mw_slice key, bool *maybe, mw_err *err) MW_MUST_USE;
 

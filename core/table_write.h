@@ -31,6 +31,7 @@ typedef struct mw_table_options {
     uint64_t sequence_min;   /* sequences of the versions that will be added lie in here */
     uint64_t sequence_max;
     int compression;     /* zstd level, 0 = none */
+    bool dictionaries;   /* train some where they pay; holds back the first 8 MB of rows */
     uint32_t group_rows; /* 0: the default, MW_GROUP_ROWS */
     uint32_t page_bytes; /* 0: the default, MW_PAGE_BYTES */
 } mw_table_options;

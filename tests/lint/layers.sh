@@ -5,9 +5,9 @@ cd "$(dirname "$0")/../.." || exit 1
 
 layers='
 0 base status hash coding schema prefix
-1 env env_posix mem buf value codec iter
-2 format page filter cache log
-3 arena presence memtable merge manifest table_layout table_file table_write table_read table_iter table_verify
+1 env env_posix mem buf value codec cover iter
+2 format page page_encode filter cache log
+3 arena presence memtable merge manifest table_layout table_file table_gather table_train table_write table_read table_iter table_verify
 4 store version commit txn flush compact background epoch recover check report snapshot
 5 db
 '
