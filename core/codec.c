@@ -87,9 +87,22 @@ bool mw_codec_decompress(mw_codec *codec, mw_slice from, uint8_t *to, size_t byt
 
 struct mw_codec_dictionary {
     const mw_env *env;
-    ZSTD_CDict *compressing;
+    void *memory; /* of compressing */
+    size_t memory_bytes;
+    const ZSTD_CDict *compressing;
     ZSTD_DDict *decompressing;
 };
+
+/* In memory that is asked for here: zstd 1.5.4 does not look whether its own allocation failed. */
+static void make_compressing(mw_codec_dictionary *made, mw_slice raw, int level)
+{
+    ZSTD_compressionParameters how = ZSTD_getCParams(level, PAGE_BYTES_ABOUT, raw.size);
+    made->memory_bytes = ZSTD_estimateCDictSize_advanced(raw.size, how, ZSTD_dlm_byRef);
+    made->memory = mw_alloc(made->env, made->memory_bytes);
+    if (!made->memory) return;
+    made->compressing = ZSTD_initStaticCDict(made->memory, made->memory_bytes, raw.data, raw.size,
+                                             ZSTD_dlm_byRef, ZSTD_dct_rawContent, how);
+}
 
 mw_codec_dictionary *mw_codec_dictionary_create(const mw_env *env, mw_slice raw, int level)
 {
@@ -98,29 +111,27 @@ mw_codec_dictionary *mw_codec_dictionary_create(const mw_env *env, mw_slice raw,
     if (!made) return NULL;
     made->env = env;
     if (level > 0) {
-        ZSTD_compressionParameters how = ZSTD_getCParams(level, PAGE_BYTES_ABOUT, raw.size);
-        made->compressing = ZSTD_createCDict_advanced(raw.data, raw.size, ZSTD_dlm_byRef,
-                                                      ZSTD_dct_rawContent, how, memory);
+        make_compressing(made, raw, level);
     } else {
         made->decompressing = ZSTD_createDDict_advanced(raw.data, raw.size, ZSTD_dlm_byRef,
                                                         ZSTD_dct_rawContent, memory);
     }
     if (made->compressing || made->decompressing) return made;
-    mw_free(env, made);
+    mw_codec_dictionary_destroy(made);
     return NULL;
 }
 
 void mw_codec_dictionary_destroy(mw_codec_dictionary *dictionary)
 {
     if (!dictionary) return;
-    ZSTD_freeCDict(dictionary->compressing);
     ZSTD_freeDDict(dictionary->decompressing);
+    mw_free(dictionary->env, dictionary->memory);
     mw_free(dictionary->env, dictionary);
 }
 
 size_t mw_codec_dictionary_bytes(const mw_codec_dictionary *dictionary)
 {
-    return sizeof *dictionary + ZSTD_sizeof_CDict(dictionary->compressing) +
+    return sizeof *dictionary + dictionary->memory_bytes +
            ZSTD_sizeof_DDict(dictionary->decompressing);
 }
 
@@ -130,7 +141,8 @@ size_t mw_codec_compress_with(mw_codec *codec, const mw_codec_dictionary *dictio
     ZSTD_CCtx *compressor = codec->compressor;
     if (ZSTD_isError(ZSTD_CCtx_refCDict(compressor, dictionary->compressing))) return 0;
     size_t size = ZSTD_compress2(compressor, to, room, from.data, from.size);
-    (void)ZSTD_CCtx_refCDict(compressor, NULL); /* it may be gone before the codec is */
+    /* What did not fit is not to be gone on with, and the dictionary may be gone before the codec. */
+    (void)ZSTD_CCtx_reset(compressor, ZSTD_reset_session_and_parameters);
     return worth(size, from);
 }
 

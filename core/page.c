@@ -33,6 +33,8 @@
 #include "format.h"
 #include "prefix.h"
 
+enum { STEP_BYTES = 8 }; /* what is copied at once where values are short */
+
 /* ---- numbers ------------------------------------------------------------------------------- */
 
 typedef struct decoder {
@@ -84,15 +86,25 @@ static uint64_t get_some(const numbers *of, size_t from)
     return some;
 }
 
-static inline uint64_t get_number(const numbers *of, uint32_t i)
+static uint64_t get_any(const numbers *of, uint32_t i)
 {
     uint64_t bit = (uint64_t)i * of->bits;
     size_t byte = (size_t)(bit / 8);
     uint8_t skip = (uint8_t)(bit % 8);
-    if (of->bits == 0) return 0;
     uint64_t number = get_some(of, byte) >> skip;
     if (skip + of->bits > 64) number |= (uint64_t)of->data[byte + 8] << (64 - skip);
     return number & mask_of(of->bits);
+}
+
+/* Number i; quick for the widths that lengths have. */
+static inline uint64_t get_number(const numbers *of, uint32_t i)
+{
+    switch (of->bits) {
+    case 0: return 0;
+    case 8: return of->data[i];
+    case 16: return mw_get_u16(of->data + (size_t)i * 2);
+    default: return get_any(of, i);
+    }
 }
 
 /* All numbers, to[0..count). Those that lie 8 bytes before the end go without any question. */
@@ -328,14 +340,31 @@ static bool add_lengths(const decoder *d, const lengths *from, uint64_t *total)
     return true;
 }
 
-/* Puts value i behind the ones before it. Its length has been checked. */
-static bool join_value(mw_scan *rests, uint64_t length, uint64_t shared, const uint8_t *before,
-                       uint8_t *to)
+/* Copies in steps of 8 bytes, so up to 7 more than size: both sides have room for that. */
+static inline void copy_steps(uint8_t *to, const uint8_t *from, size_t size)
 {
-    mw_slice rest = mw_scan_take(rests, length - shared);
-    if (rests->failed) return false;
-    if (shared) memcpy(to, before, (size_t)shared);
-    if (rest.size) memcpy(to + shared, rest.data, rest.size);
+    for (size_t i = 0; i < size; i += STEP_BYTES) {
+        uint64_t step;
+        memcpy(&step, from + i, sizeof step);
+        memcpy(to + i, &step, sizeof step);
+    }
+}
+
+/* Puts a value behind the one before it. Its length has been checked. What a step copies too much
+** lies behind the value, where the next one goes, or at the end the page's spare bytes; what it
+** reads too much lies there as well, or in the rests that have not been taken yet. */
+static inline bool join_value(mw_scan *rests, size_t length, size_t shared, const uint8_t *before,
+                              uint8_t *to)
+{
+    size_t left = mw_scan_left(rests), rest = length - shared;
+    if (rest > left) return false;
+    copy_steps(to, before, shared);
+    if (left - rest >= STEP_BYTES) {
+        copy_steps(to + shared, rests->at, rest);
+    } else if (rest) {
+        memcpy(to + shared, rests->at, rest);
+    }
+    rests->at += rest;
     return true;
 }
 
@@ -351,7 +380,7 @@ static mw_rc join_values(decoder *d, const lengths *whole, const lengths *shared
             return bad_page(d, "a value shares more than there is");
         }
         uint8_t *to = bytes + ends[i];
-        if (!join_value(&d->scan, length, common, to - length_before, to)) {
+        if (!join_value(&d->scan, (size_t)length, (size_t)common, to - length_before, to)) {
             return bad_page(d, "a length passes the page's end");
         }
         ends[i + 1] = ends[i] + (uint32_t)length;
@@ -372,7 +401,7 @@ static mw_rc decode_shared(decoder *d, mw_page **page)
     if (d->scan.failed) return bad_page(d, "cut inside its lengths");
     if (type != MW_TEXT && type != MW_BLOB) return bad_page(d, "neither texts nor blobs share");
     if (!add_lengths(d, &whole, &total)) return bad_page(d, "its values are longer than they may be");
-    *page = new_bytes_page(d, (mw_type)type, (size_t)total, &ends, &bytes);
+    *page = new_bytes_page(d, (mw_type)type, (size_t)total + STEP_BYTES, &ends, &bytes);
     return *page ? join_values(d, &whole, &shared, *page, ends) : MW_NOMEM;
 }
 

@@ -34,6 +34,7 @@ enum {
     STORED_LEVEL = 6,
     LEVEL_MAX = 19,
     MARGIN = 2,
+    GAIN = 20, /* less than one byte saved in so many is not worth slower reading */
 };
 
 int mw_train_level(int level)
@@ -137,7 +138,7 @@ static mw_rc pays(training *t, bool *yes)
         if (rc) return rc;
     }
     size_t stored = t->trained->stored.size ? t->trained->stored.size : t->trained->raw.size;
-    *yes = bytes && sizes[1] < sizes[0] &&
+    *yes = bytes && sizes[1] < sizes[0] - sizes[0] / GAIN &&
            (double)(sizes[0] - sizes[1]) / (double)bytes * (double)t->column_bytes >
                (double)stored * MARGIN;
     return MW_OK;

@@ -456,7 +456,7 @@ static void check_harmless(memory *m, mw_slice raw, uint32_t rows, bool key)
     assert_true(rc == MW_OK || rc == MW_CORRUPT);
     if (!page) return;
     size_t stored = raw.size > MW_PAGE_BYTES_MAX || rows == 1 ? raw.size : MW_PAGE_BYTES_MAX;
-    assert_true(page->memory_bytes <= sizeof *page + (size_t)rows * 13 + 4 + stored);
+    assert_true(page->memory_bytes <= sizeof *page + (size_t)rows * 13 + 12 + stored);
     assert_int_equal(page->rows, rows);
     touch(page);
     mw_free(&m->env, page);
