@@ -158,9 +158,10 @@ static void take_deltas(mw_scan *scan, uint32_t count, uint64_t *to)
     for (uint32_t i = 1; i < count; i++) to[i] += to[i - 1];
 }
 
-static const double powers[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-static_assert(sizeof powers / sizeof *powers == MW_PAGE_DECIMAL_DIGITS + 1, "all are there");
+const double mw_page_powers[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+static_assert(sizeof mw_page_powers / sizeof *mw_page_powers == MW_PAGE_DECIMAL_DIGITS + 1,
+              "all are there");
 
 /* Integers behind their encoding; at least one. */
 static void take_integers(mw_scan *scan, uint8_t encoding, uint32_t count, uint64_t *to)
@@ -187,7 +188,7 @@ static void take_reals(mw_scan *scan, uint8_t encoding, uint32_t count, uint64_t
     take_integers(scan, mw_scan_u8(scan), count, to);
     if (scan->failed) return;
     for (uint32_t i = 0; i < count; i++) {
-        to[i] = mw_bits_of_real((double)(int64_t)to[i] / powers[digits]);
+        to[i] = mw_bits_of_real((double)(int64_t)to[i] / mw_page_powers[digits]);
     }
 }
 

@@ -1,7 +1,8 @@
 /* page.h: column pages: a run of rows of one column, as bytes and ready for use.
 **
-** Encoding (page_encode.c) takes cells as a writer gathers them. Decoding (page.c) checks every length against what is left
-** and gives one block of memory with the value of any row in constant time. */
+** Encoding (page_encode.c) takes cells as a writer gathers them. Decoding (page.c) checks every
+** length against what is left and gives one block of memory with the value of any row in constant
+** time. */
 #ifndef MW_PAGE_H
 #define MW_PAGE_H
 
@@ -102,6 +103,9 @@ static inline mw_slice mw_page_bytes(const mw_page *page, uint32_t row)
     mw_slice slice = {page->bytes + page->ends[row], page->ends[row + 1] - page->ends[row]};
     return slice;
 }
+
+/* 10^0 to 10^MW_PAGE_DECIMAL_DIGITS: what decimals are divided by. */
+extern const double mw_page_powers[];
 
 static inline double mw_real_of_bits(uint64_t bits)
 {

@@ -179,19 +179,15 @@ static void put_integers(maker *m, const uint64_t *values, uint32_t count)
 
 /* ---- reals --------------------------------------------------------------------------------- */
 
-static const double powers[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-static_assert(sizeof powers / sizeof *powers == MW_PAGE_DECIMAL_DIGITS + 1, "all are there");
-
 /* n with n / 10^digits = the real, bit by bit. */
 static bool decimal_of(uint64_t bits, uint8_t digits, uint64_t *decimal)
 {
     const double whole_max = 9007199254740992.0; /* 2^53: integers up to it are exact */
-    double scaled = mw_real_of_bits(bits) * powers[digits];
+    double scaled = mw_real_of_bits(bits) * mw_page_powers[digits];
     if (!(fabs(scaled) < whole_max)) return false;
     int64_t n = (int64_t)(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
     *decimal = (uint64_t)n;
-    return mw_bits_of_real((double)n / powers[digits]) == bits;
+    return mw_bits_of_real((double)n / mw_page_powers[digits]) == bits;
 }
 
 /* All values as decimals of one power of ten, the least that does. A quotient is rounded

@@ -5,9 +5,9 @@
 **                                 `- held back, until there are enough for training dictionaries
 **
 ** Memory: one group, or with dictionaries some 8 MB of groups at first, the index, and 8 bytes a
-** row for the filter, whose size is known only at the end. The file has its name from the start, but nothing refers to it before a manifest does, so a
-** crash in the middle leaves a file that nobody reads. Content and name are durable when finish
-** returns. */
+** row for the filter, whose size is known only at the end. The file has its name from the start,
+** but nothing refers to it before a manifest does, so a crash in the middle leaves a file that
+** nobody reads. Content and name are durable when finish returns. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
