@@ -2,18 +2,20 @@
 **
 ** A page of 16 KB holds 16 rows of 1 KB: too few for zstd to learn what all rows of the column have
 ** in common. A dictionary trained from a sample tells it beforehand. Measured with 1 KB of agent
-** traces a row, share of the data (MB/s in, out):
+** traces a row (the benchmark's json), share of the data (MB/s in, out):
 **
-**   pages of       4 KB                8 KB                16 KB               64 KB
-**   level 1        0.469 (208,  619)   0.415 (295,  983)   0.380 (316, 1193)   0.344 (332, 1480)
-**   level 3        0.468 (170,  674)   0.415 (204,  918)   0.381 (227, 1059)   0.337 (234, 1393)
-**   and 16 KB      0.344 (152,  578)   0.338 (200,  830)   0.331 (197,  818)   0.319 (155, 1084)
-**   and 64 KB      0.321 (222,  797)   0.316 (196,  859)   0.312 (193,  736)   0.304 (162,  923)
-**   and 112 KB     0.317 (226,  802)   0.310 (206,  838)   0.307 (186,  711)   0.300 (148,  740)
+**   pages of           4 KB               8 KB               16 KB              64 KB
+**   level 1            0.441 (227, 613)   0.376 (257, 797)   0.337 (288, 949)   0.311 (318, 1341)
+**   level 3            0.438 (159, 559)   0.375 (185, 710)   0.335 (210, 837)   0.298 (199,  978)
+**   3, 16 KB of it     0.316 (158, 480)   0.301 (170, 561)   0.292 (181, 657)   0.284 (157,  848)
+**   1, 64 KB of it     0.330 (188, 482)   0.316 (199, 563)   0.306 (226, 704)   0.299 (262,  964)
+**   3, 64 KB of it     0.309 (150, 477)   0.295 (168, 579)   0.287 (163, 617)   0.279 (127,  613)
+**   6, 64 KB of it     0.294 ( 49, 420)   0.283 ( 54, 527)   0.276 ( 55, 608)   0.271 ( 64,  805)
+**   3, 112 KB of it    0.308 (151, 480)   0.294 (176, 626)   0.285 (179, 658)   0.279 (173,  798)
 **
-** So a dictionary of 64 KB does more than pages of 64 KB, and pages of 8 KB with it are read faster
-** than pages of 16 KB without. Level 3 pays with a dictionary (7 %) and not without; level 6 would
-** give 3 % more at a third of the speed.
+** So pages of 8 KB with a dictionary are smaller than pages of 64 KB without, and a lookup has a sixth
+** less to do than with pages of 16 KB without. Level 3 pays with a dictionary (6 %), not
+** without; level 6 would give 4 % more at a third of the speed.
 **
 ** Whether it pays is tried on pages that it was not trained from. What they save, times what is
 ** known of the column, must be twice what the dictionary takes in the file; so a small file never
