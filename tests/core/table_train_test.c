@@ -1,5 +1,6 @@
 /* table_train_test.c: a settled file trains compression dictionaries where they pay, reads the same
 ** with and without them, and takes none that is damaged. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -355,6 +356,51 @@ static void a_damaged_dictionary_is_found(void **state)
     stored_free(&f);
 }
 
+static void *ask_in_thread(void *table)
+{
+    static _Thread_local trace_row row;
+    mw_err err = {.rc = MW_OK};
+    mw_iter *iter;
+    mw_value value;
+    bool found = false;
+    row_make(&row, 7);
+    mw_rc rc = mw_table_iter(table, &iter, &err);
+    if (rc) return (void *)1;
+    rc = mw_table_iter_find(iter, row.base.key, &found, &err);
+    if (rc == MW_OK && found) rc = iter->ops->column(iter, 0, &value, &err);
+    bool right = rc == MW_OK && found && values_equal(&value, &row.values[0]);
+    mw_iter_close(iter);
+    return right ? NULL : (void *)1;
+}
+
+/* The first question of several threads at once: one loads, all see it whole. */
+static void many_threads_share_a_dictionary(void **state)
+{
+    (void)state;
+    enum { THREADS = 4, ROUNDS = 20 };
+    rows_folder folder;
+    mw_table_props props;
+    mw_err err = {.rc = MW_OK};
+    folder_make(&folder, true);
+    mw_table_unref(write_and_open(&folder, FILE_ROWS, &props));
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t threads[THREADS];
+        mw_table *table;
+        assert_int_equal(rows_open(&folder, &table, &err), MW_OK);
+        for (int i = 0; i < THREADS; i++) {
+            assert_int_equal(pthread_create(&threads[i], NULL, ask_in_thread, table), 0);
+        }
+        for (int i = 0; i < THREADS; i++) {
+            void *wrong;
+            assert_int_equal(pthread_join(threads[i], &wrong), 0);
+            assert_null(wrong);
+        }
+        assert_true(mw_table_dictionary_bytes(table) > 0);
+        mw_table_unref(table);
+    }
+    rows_folder_remove(&folder);
+}
+
 static void no_memory_for_a_dictionary_is_said(void **state)
 {
     (void)state;
@@ -421,6 +467,7 @@ int main(void)
         cmocka_unit_test(a_file_larger_than_the_sample_reads_the_same),
         cmocka_unit_test(second_reader_sees_the_same_rows),
         cmocka_unit_test(a_damaged_dictionary_is_found),
+        cmocka_unit_test(many_threads_share_a_dictionary),
         cmocka_unit_test(no_memory_for_a_dictionary_is_said),
         cmocka_unit_test(a_writer_without_memory_leaves_no_file),
     };
