@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "coding.h"
+#include "table_copy.h"
 #include "table_file.h"
 #include "table_rows.h"
 
@@ -25,6 +26,8 @@ enum {
 
 static const char *const rewards[] = {"0.25", "0.5", "0.75", "1.0", "1.25", "1.5", "1.75", "2.0"};
 static const char *const statuses[] = {"ok", "failed", "cancelled"};
+
+static bool no_tombstones; /* in what row_make makes */
 
 /* Row i, made afresh whenever it is needed. */
 typedef struct trace_row {
@@ -79,7 +82,8 @@ static void row_make(trace_row *row, uint32_t i)
     uint64_t random = mixed(i + 1);
     const char *status = statuses[random % 3];
     snprintf(row->key, sizeof row->key, "run-%03u/step-%06u", (unsigned)(i / 100), (unsigned)i);
-    row->base = (mw_iter){.ops = &row_ops, .valid = true, .tombstone = i % 97 == 50, .sequence = 1000};
+    row->base = (mw_iter){.ops = &row_ops, .valid = true, .sequence = 1000};
+    row->base.tombstone = !no_tombstones && i % 97 == 50;
     row->base.key = mw_slice_of(row->key, strlen(row->key));
     row->values[0] = text(row->trace, make_trace(row->trace, random));
     row->values[1] = text(status, strlen(status));
@@ -234,25 +238,21 @@ static void a_file_larger_than_the_sample_reads_the_same(void **state)
     rows_folder_remove(&folder);
 }
 
-/* A reader made from the description alone sees the same rows. */
-static void second_reader_sees_the_same_rows(void **state)
+/* A reader made from the description alone sees the same rows in the file of folder->options. False:
+** it cannot run here. */
+static bool second_reader_sees(const rows_folder *folder, uint32_t count)
 {
-    (void)state;
     const char *reader = "tests/support/read_table.py";
     static char line[8000], expected[8000];
     static trace_row row;
     char name[MW_TABLE_NAME_BYTES], command[256];
-    rows_folder folder;
-    mw_table_props props;
-    if (access(reader, X_OK)) skip();
-    folder_make(&folder, true);
-    mw_table_unref(write_and_open(&folder, FILE_ROWS, &props));
-    mw_table_name(folder.options.epoch, folder.options.number, name);
-    snprintf(command, sizeof command, "%s --dump %s/%s", reader, folder.path, name);
+    if (access(reader, X_OK)) return false;
+    mw_table_name(folder->options.epoch, folder->options.number, name);
+    snprintf(command, sizeof command, "%s --dump %s/%s", reader, folder->path, name);
     FILE *output = popen(command, "r");
     assert_non_null(output);
     uint32_t i = 0;
-    for (; i < FILE_ROWS && fgets(line, sizeof line, output); i++) {
+    for (; i < count && fgets(line, sizeof line, output); i++) {
         row_make(&row, i);
         int at = snprintf(expected, sizeof expected, "b'%s'\t", row.key);
         if (row.base.tombstone) {
@@ -261,9 +261,9 @@ static void second_reader_sees_the_same_rows(void **state)
             bool note = row.values[4].type == MW_TEXT;
             const mw_slice trace = row.values[0].bytes, words = row.values[4].bytes;
             snprintf(expected + at, sizeof expected - (size_t)at,
-                     "b'%.*s'\tb'%s'\t%lld\t%s\t%s%.*s%s\t%lld\n", (int)trace.size, row.trace,
+                     "'%.*s'\t'%s'\t%lld\t%s\t%s%.*s%s\t%lld\n", (int)trace.size, row.trace,
                      (const char *)row.values[1].bytes.data, (long long)row.values[2].integer,
-                     rewards[(int)(row.values[3].real * 4) - 1], note ? "b'" : "NULL",
+                     rewards[(int)(row.values[3].real * 4) - 1], note ? "'" : "NULL",
                      note ? (int)words.size : 0, (const char *)words.data, note ? "'" : "",
                      (long long)row.values[5].integer);
         }
@@ -271,10 +271,242 @@ static void second_reader_sees_the_same_rows(void **state)
     }
     while (fgets(line, sizeof line, output)) continue;
     int status = pclose(output);
-    rows_folder_remove(&folder);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip(); /* its modules are missing */
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) return false; /* its modules are missing */
     assert_int_equal(status, 0);
-    assert_int_equal(i, FILE_ROWS);
+    assert_int_equal(i, count);
+    return true;
+}
+
+static void second_reader_sees_the_same_rows(void **state)
+{
+    (void)state;
+    rows_folder folder;
+    mw_table_props props;
+    folder_make(&folder, true);
+    mw_table_unref(write_and_open(&folder, FILE_ROWS, &props));
+    bool ran = second_reader_sees(&folder, FILE_ROWS);
+    rows_folder_remove(&folder);
+    if (!ran) skip();
+}
+
+/* ---- copied groups ------------------------------------------------------------------------- */
+
+/* Writes the rows of a table again: those of the first groups one by one, the others as stored. */
+static void write_and_copy(rows_folder *folder, mw_table *table, uint32_t one_by_one)
+{
+    mw_iter *iter;
+    mw_table_writer *writer;
+    mw_table_props props;
+    mw_err err = {.rc = MW_OK};
+    const mw_env *env = &folder->env;
+    assert_int_equal(mw_table_iter(table, &iter, &err), MW_OK);
+    assert_int_equal(mw_table_writer_create(env, folder->dir, &folder->options, &writer, &err), MW_OK);
+    assert_int_equal(iter->ops->first(iter, &err), MW_OK);
+    for (uint32_t i = 0; i < one_by_one; i++) {
+        assert_int_equal(mw_table_writer_add(writer, iter, &err), MW_OK);
+        assert_int_equal(iter->ops->next(iter, &err), MW_OK);
+    }
+    assert_int_equal(mw_table_writer_end_group(writer, &err), MW_OK);
+    while (iter->valid) {
+        assert_int_equal(mw_table_copy_group(iter, writer, &err), MW_OK);
+        assert_int_equal(iter->ops->next(iter, &err), MW_OK);
+    }
+    mw_iter_close(iter);
+    assert_int_equal(mw_table_writer_finish(writer, &props, NULL, &err), MW_OK);
+}
+
+static bool can_be_copied(mw_table *table)
+{
+    mw_iter *iter;
+    mw_buf last;
+    mw_table_group group;
+    bool possible;
+    mw_err err = {.rc = MW_OK};
+    mw_buf_init(&last, mw_env_posix());
+    assert_int_equal(mw_table_iter(table, &iter, &err), MW_OK);
+    assert_int_equal(iter->ops->first(iter, &err), MW_OK);
+    assert_int_equal(mw_table_copy_look(iter, &last, &group, &possible, &err), MW_OK);
+    mw_iter_close(iter);
+    mw_buf_free(&last);
+    return possible;
+}
+
+/* Pages that were compressed without a dictionary stay what they are in a file that has one; whether
+** it has one is decided at the first of them, and rows that were held back stand before it. */
+static void copied_groups_go_behind_the_rows_that_were_held(void **state)
+{
+    (void)state;
+    enum { GROUP = 250, ROWS = 3000 };
+    const uint32_t parts[] = {ROWS - GROUP, GROUP}; /* enough for a dictionary, and not */
+    bool ran = true;
+    for (size_t i = 0; i < 2; i++) {
+        rows_folder folder;
+        mw_table_props props;
+        mw_err err = {.rc = MW_OK};
+        no_tombstones = true; /* groups with some are not copied */
+        folder_make(&folder, false);
+        folder.options.group_rows = GROUP;
+        mw_table *table = write_and_open(&folder, ROWS, &props);
+        assert_true(can_be_copied(table));
+        folder.options.number++;
+        folder.options.sample_bytes = MW_TABLE_SAMPLE_BYTES;
+        write_and_copy(&folder, table, parts[i]);
+        mw_table_unref(table);
+        assert_int_equal(rows_open(&folder, &table, &err), MW_OK);
+        assert_int_equal(table->frame.dictionary_count, i == 0);
+        assert_int_equal(can_be_copied(table), i == 1);
+        check_rows(table, ROWS);
+        assert_int_equal(mw_table_verify(table, &err), MW_OK);
+        mw_table_unref(table);
+        ran = second_reader_sees(&folder, ROWS) && ran;
+        no_tombstones = false;
+        rows_folder_remove(&folder);
+    }
+    if (!ran) skip();
+}
+
+/* So that a file is cut where it should be. */
+static void what_is_held_back_counts_as_written(void **state)
+{
+    (void)state;
+    static trace_row row;
+    rows_folder folder;
+    mw_table_writer *writer;
+    mw_err err = {.rc = MW_OK};
+    folder_make(&folder, true);
+    folder.options.group_rows = 100;
+    const mw_env *env = &folder.env;
+    assert_int_equal(mw_table_writer_create(env, folder.dir, &folder.options, &writer, &err), MW_OK);
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint64_t before = mw_table_writer_bytes(writer);
+        row_make(&row, i);
+        assert_int_equal(mw_table_writer_add(writer, &row.base, &err), MW_OK);
+        bool full = i % 100 == 99;
+        assert_int_equal(mw_table_writer_bytes(writer) > before, full);
+    }
+    assert_true(mw_table_writer_bytes(writer) > 1000 * 200);
+    mw_table_writer_abandon(writer);
+    rows_folder_remove(&folder);
+}
+
+/* ---- with a pool --------------------------------------------------------------------------- */
+
+enum { TABLES = 2 };
+
+/* Tables with a dictionary each, and hardly any memory for what lies in their indexes. */
+static struct {
+    rows_folder folder;
+    mw_cache *cache;
+    mw_table_pool *pool;
+    mw_table *tables[TABLES];
+} place;
+
+static void open_place(uint64_t cache_bytes)
+{
+    static trace_row first, last;
+    mw_err err = {.rc = MW_OK};
+    rows_folder *folder = &place.folder;
+    folder_make(folder, true);
+    assert_int_equal(mw_cache_create(&folder->env, cache_bytes, &place.cache, &err), MW_OK);
+    assert_int_equal(mw_table_pool_create(&folder->env, place.cache, 1, &place.pool, &err), MW_OK);
+    row_make(&first, 0);
+    row_make(&last, FILE_ROWS - 1);
+    for (uint32_t i = 0; i < TABLES; i++) {
+        mw_table_props props;
+        folder->options.number = 20 + i;
+        assert_int_equal(write_rows(folder, FILE_ROWS, &props, &err), MW_OK);
+        mw_key_range keys = {first.base.key, last.base.key};
+        mw_table_listing listing = {folder->dir, &props, &keys};
+        mw_rc rc = mw_table_make(place.pool, &folder->options, &listing, &place.tables[i], &err);
+        assert_int_equal(rc, MW_OK);
+    }
+}
+
+static void close_place(void)
+{
+    for (uint32_t i = 0; i < TABLES; i++) mw_table_unref(place.tables[i]);
+    mw_table_pool_destroy(place.pool);
+    mw_cache_destroy(place.cache);
+    rows_folder_remove(&place.folder);
+}
+
+static uint64_t index_bytes(void)
+{
+    uint64_t files, bytes;
+    mw_table_pool_stats(place.pool, &files, &bytes);
+    return bytes;
+}
+
+/* Reads the trace of row i. */
+static bool trace_is_right(mw_table *table, uint32_t i)
+{
+    static _Thread_local trace_row row;
+    mw_err err = {.rc = MW_OK};
+    mw_iter *iter;
+    mw_value value;
+    bool found = false;
+    row_make(&row, i);
+    mw_rc rc = mw_table_iter(table, &iter, &err);
+    if (rc) return false;
+    rc = mw_table_iter_find(iter, row.base.key, &found, &err);
+    if (rc == MW_OK && found) rc = iter->ops->column(iter, 0, &value, &err);
+    bool right = rc == MW_OK && found && values_equal(&value, &row.values[0]);
+    mw_iter_close(iter);
+    return right;
+}
+
+/* Its memory is the index's, in what is counted and in when it goes. */
+static void a_dictionary_goes_with_the_index(void **state)
+{
+    (void)state;
+    open_place(1 << 20);
+    mw_err err = {.rc = MW_OK};
+    assert_int_equal(mw_table_probe(place.tables[0], &err), MW_OK);
+    uint64_t before = index_bytes();
+    assert_true(trace_is_right(place.tables[0], 7));
+    uint64_t raw_bytes = place.tables[0]->frame.dictionaries[0].raw_bytes;
+    assert_true(index_bytes() > before + raw_bytes);
+    close_place();
+    open_place(1 << 12);
+    for (uint32_t round = 0; round < 6; round++) {
+        mw_table *table = place.tables[round % TABLES];
+        const mw_table *other = place.tables[(round + 1) % TABLES];
+        assert_true(trace_is_right(table, 7 + round * 300));
+        assert_int_equal(loaded_count(other), 0);
+        assert_true(index_bytes() < 2 * raw_bytes + (1 << 16));
+    }
+    close_place();
+}
+
+static void *ask_both(void *arg)
+{
+    uint32_t first = *(const uint32_t *)arg;
+    for (uint32_t i = 0; i < 120; i++) {
+        uint32_t number = (first + i * 97) % FILE_ROWS;
+        if (number % 97 == 50) continue; /* a tombstone */
+        if (!trace_is_right(place.tables[i % TABLES], number)) return (void *)1;
+    }
+    return NULL;
+}
+
+/* Whoever decompresses with a dictionary keeps it, while others push its index out. */
+static void readers_keep_a_dictionary_while_others_push_it_out(void **state)
+{
+    (void)state;
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    uint32_t firsts[THREADS];
+    open_place(1 << 12);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        firsts[i] = i * 31;
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_both, &firsts[i]), 0);
+    }
+    for (uint32_t i = 0; i < THREADS; i++) {
+        void *wrong;
+        assert_int_equal(pthread_join(threads[i], &wrong), 0);
+        assert_null(wrong);
+    }
+    close_place();
 }
 
 /* ---- damage -------------------------------------------------------------------------------- */
@@ -368,19 +600,7 @@ static void a_damaged_dictionary_is_found(void **state)
 
 static void *ask_in_thread(void *table)
 {
-    static _Thread_local trace_row row;
-    mw_err err = {.rc = MW_OK};
-    mw_iter *iter;
-    mw_value value;
-    bool found = false;
-    row_make(&row, 7);
-    mw_rc rc = mw_table_iter(table, &iter, &err);
-    if (rc) return (void *)1;
-    rc = mw_table_iter_find(iter, row.base.key, &found, &err);
-    if (rc == MW_OK && found) rc = iter->ops->column(iter, 0, &value, &err);
-    bool right = rc == MW_OK && found && values_equal(&value, &row.values[0]);
-    mw_iter_close(iter);
-    return right ? NULL : (void *)1;
+    return trace_is_right(table, 7) ? NULL : (void *)1;
 }
 
 /* The first question of several threads at once: one loads, all see it whole. */
@@ -476,6 +696,10 @@ int main(void)
         cmocka_unit_test(the_same_rows_train_the_same_dictionary),
         cmocka_unit_test(a_file_larger_than_the_sample_reads_the_same),
         cmocka_unit_test(second_reader_sees_the_same_rows),
+        cmocka_unit_test(copied_groups_go_behind_the_rows_that_were_held),
+        cmocka_unit_test(what_is_held_back_counts_as_written),
+        cmocka_unit_test(a_dictionary_goes_with_the_index),
+        cmocka_unit_test(readers_keep_a_dictionary_while_others_push_it_out),
         cmocka_unit_test(a_damaged_dictionary_is_found),
         cmocka_unit_test(many_threads_share_a_dictionary),
         cmocka_unit_test(no_memory_for_a_dictionary_is_said),
