@@ -8,13 +8,13 @@
 ** L35 is a limit as the system sets it, RLIMIT_AS, in a process of its own:
 **
 **   memory_test                    the tests
-**   memory_test --merge FOLDER     is started by them: merges under a limit */
+**   memory_test --merge FOLDER     is started by them: merges under a limit
+**   memory_test --live FOLDER SEED the same: loads, merges and scans while the limit moves */
 #include "client.h"
 
-#include <malloc.h>
 #include <sys/resource.h>
 
-enum { TRIES_MAX = 20000 };
+enum { TRIES_MAX = 20000, KB = 1024, MB = 1024 * KB };
 
 /* ---- memory that can be out ------------------------------------------------------------------ */
 
@@ -295,18 +295,139 @@ static void opening_without_memory_can_be_tried_again(void **state)
     }
 }
 
+/* ---- a limit of the system ------------------------------------------------------------------- */
+
+/* What this process may have beyond what it has mapped now. */
+static void limit_memory(rlim_t more)
+{
+    struct rlimit limit;
+    unsigned long pages = 0;
+    FILE *sizes = fopen("/proc/self/statm", "r");
+    if (!sizes || fscanf(sizes, "%lu", &pages) != 1) client_fail("/proc/self/statm");
+    fclose(sizes);
+    if (getrlimit(RLIMIT_AS, &limit)) client_fail("getrlimit: %s", strerror(errno));
+    limit.rlim_cur =
+        more == RLIM_INFINITY ? more : (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + more;
+    if (setrlimit(RLIMIT_AS, &limit)) client_fail("setrlimit: %s", strerror(errno));
+}
+
+enum { GENERATIONS = 200, LARGE = MB, MERGE_MEMORY = 48 * MB };
+
+static int merge_under_a_limit(void)
+{
+    sqlite3 *db = client_open(file);
+    if (client_figure(db, "generations") != GENERATIONS) client_fail("not all generations");
+    limit_memory(MERGE_MEMORY);
+    client_run(db, "SELECT memwal_merge('t')");
+    limit_memory(RLIM_INFINITY);
+    if (client_figure(db, "generations") != 0) client_fail("not all were merged");
+    client_close(db);
+    return 0;
+}
+
+/* L35: 200 generations with rows of 1 MB, and one with a row of 20 MB, are merged by a process that
+** may have 48 MB more than it has. */
+static void large_generations_are_merged_under_a_limit(void **state)
+{
+    (void)state;
+    const char *const arguments[] = {client_own_program(), "--merge", folder, NULL};
+    sqlite3 *db = client_open(file);
+    client_run(db, "CREATE VIRTUAL TABLE t USING memwal(id INTEGER PRIMARY KEY, v, cache = '1MB',"
+                   " background = 'off', merge_generations = 1000, memtable = '256MB')");
+    for (int i = 0; i < GENERATIONS; i++) {
+        int bytes = i == GENERATIONS / 2 ? 20 * LARGE : LARGE;
+        client_run(db, "INSERT OR REPLACE INTO t VALUES(%d, randomblob(%d));"
+                       "SELECT memwal_flush('t')", i * 7 % 150, bytes);
+    }
+    client_close(db);
+    client_worker worker = client_worker_start(arguments);
+    client_worker_finish(&worker);
+    db = client_open(file);
+    assert_int_equal(client_ask(db, "SELECT count(*) FROM t WHERE length(v) >= 1048576"), 150);
+    client_check_store(db);
+    client_close(db);
+}
+
+/* Statements while the limit moves; what was acknowledged is counted. */
+static int live(uint64_t seed)
+{
+    enum { STEPS = 400 };
+    char words[CLIENT_TEXT_BYTES];
+    int64_t count = 0;
+    int refused = 0;
+    sqlite3 *db = client_open(file);
+    client_run(db, "CREATE VIRTUAL TABLE t USING memwal(id INTEGER PRIMARY KEY, v,"
+                   " memtable = '400KB', cache = '1MB', merge_generations = 2)");
+    for (int step = 0; step < STEPS; step++) {
+        static const char *const others[] = {
+            "SELECT sum(length(v)) FROM t", "SELECT memwal_flush('t')", "SELECT memwal_merge('t')",
+            "SELECT count(*) FROM t a JOIN t b ON b.id = a.id + 1"};
+        uint64_t choice = client_pick(&seed, 12);
+        limit_memory(client_pick(&seed, 3) * client_pick(&seed, MB));
+        int rc = choice < 4 ? client_try(db, words, "%s", others[choice])
+                            : client_try(db, words,
+                                         "WITH RECURSIVE c(i) AS (SELECT %lld UNION ALL"
+                                         " SELECT i + 1 FROM c LIMIT 20)"
+                                         " INSERT INTO t SELECT i, randomblob(3000) FROM c",
+                                         (long long)count + 1);
+        limit_memory(RLIM_INFINITY);
+        if (rc != SQLITE_OK && rc != SQLITE_NOMEM) client_fail("code %d: %s", rc, words);
+        refused += rc == SQLITE_NOMEM;
+        if (rc == SQLITE_OK && choice >= 4) count += 20;
+        if (!sqlite3_get_autocommit(db)) client_run(db, "ROLLBACK");
+        if (client_ask(db, "SELECT memwal_count('t')") != count) client_fail("a wrong count");
+    }
+    if (client_ask(db, "SELECT count(*) FROM t WHERE length(v) = 3000") != count) {
+        client_fail("%" PRId64 " rows were acknowledged, a scan finds others", count);
+    }
+    client_run(db, "SELECT memwal_flush('t'), memwal_merge('t')");
+    client_check_store(db);
+    client_close(db);
+    if (refused == 0) client_fail("memory was never out");
+    fprintf(stderr, "%d of %d statements were refused\n", refused, STEPS);
+    return 0;
+}
+
+/* I1, I7, I14: memory runs out at random places, for the thread in the background as well. */
+static void a_limit_that_moves_loses_nothing(void **state)
+{
+    (void)state;
+    const char *given = getenv("MEMORY_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 10) : client_now_us();
+    for (int i = 0; i < 4; i++, seed++) {
+        char number[32];
+        snprintf(number, sizeof number, "%" PRIu64, seed);
+        print_message("again: MEMORY_SEED=%" PRIu64 " %s\n", seed, client_own_program());
+        const char *const arguments[] = {client_own_program(), "--live", folder, number, NULL};
+        client_worker worker = client_worker_start(arguments);
+        client_worker_finish(&worker);
+        sqlite3 *db = client_open(file);
+        client_check_store(db);
+        client_run(db, "DROP TABLE t");
+        client_close(db);
+    }
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc >= 3) {
+        client_is_worker = true;
+        snprintf(folder, sizeof folder, "%s", argv[2]);
+        snprintf(file, sizeof file, "%s/t.db", folder);
+        return argc == 4 ? live(strtoull(argv[3], NULL, 10)) : merge_under_a_limit();
+    }
     client_use_memory();
     const struct CMUnitTest tests[] = {
         IN_FOLDER(a_select_without_memory_gives_no_wrong_row),
         IN_FOLDER(a_change_without_memory_has_happened_or_not),
         IN_FOLDER(files_are_made_wholly_or_not_at_all),
         IN_FOLDER(opening_without_memory_can_be_tried_again),
+        IN_FOLDER(large_generations_are_merged_under_a_limit),
+        IN_FOLDER(a_limit_that_moves_loses_nothing),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }
