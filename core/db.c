@@ -205,10 +205,8 @@ mw_rc mw_db_close(mw_db *db, mw_err *err)
     if (rc == MW_OK && store->parked.rc != MW_OK) {
         rc = mw_fail(err, store->parked.rc, "%s", store->parked.text);
     }
-    if (rc == MW_OK) { /* files that only this version still held go with it */
-        mw_version_unref(store->version);
-        store->version = NULL;
-    }
+    mw_version_unref(store->version); /* doomed files that only it still held go with it */
+    store->version = NULL;
     mw_store_free(store);
     return rc;
 }

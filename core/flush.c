@@ -425,7 +425,9 @@ static mw_rc merges_are_behind(const mw_store *store, mw_err *err)
                    store->parked.rc != MW_OK ? ": " : "", store->parked.text);
 }
 
-/* Slows the caller; where that has not helped it waits for room. */
+/* Slows the caller; where that has not helped it waits for room. A large transaction leaves many
+** files at once, and one merge takes only some of them: as long as they get fewer it goes on
+** waiting. */
 static mw_rc wait_for_merge(mw_store *store, mw_err *err)
 {
     const mw_env *env = store->env;
@@ -434,8 +436,13 @@ static mw_rc wait_for_merge(mw_store *store, mw_err *err)
     uint64_t began = env->now_ns(env->ctx);
     uint64_t slowed_until = began + slowed_ns(store);
     uint64_t deadline_ns = mw_store_deadline(store, ROOM_WAIT_MS);
+    uint32_t fewest = pending_count(store);
     while (rc == MW_OK && slowed_ns(store) > 0) {
         bool full = pending_count(store) >= refused_from(store);
+        if (pending_count(store) < fewest) {
+            fewest = pending_count(store);
+            deadline_ns = mw_store_deadline(store, ROOM_WAIT_MS);
+        }
         uint64_t now = env->now_ns(env->ctx);
         if (!full && now >= slowed_until) break;
         if (full && now >= deadline_ns) rc = merges_are_behind(store, err);
