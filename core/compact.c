@@ -74,7 +74,7 @@ bool mw_compact_due(const mw_store *store)
 {
     const mw_version *version = store->version;
     mw_pick_limits limits = limits_of(&store->options);
-    return mw_pick_is_due(version->manifest, &version->files->levels, &limits);
+    return store->owned && mw_pick_is_due(version->manifest, &version->files->levels, &limits);
 }
 
 struct mw_compact {

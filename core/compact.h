@@ -29,7 +29,7 @@ typedef struct mw_compact_result {
     uint64_t removed; /* row versions and tombstones in files */
 } mw_compact_result;
 
-/* Is a merge due by the store's options? Requires `mutex`. */
+/* Is a merge due by the store's options, and ours to do? Requires `mutex`. */
 bool mw_compact_due(const mw_store *store);
 
 /* A job at work. */

@@ -300,10 +300,8 @@ mw_rc mw_db_flush(mw_db *db, uint64_t wait_ms, uint64_t *generation, mw_err *err
                                                     : version->manifest->generation;
     mw_version_unref(version);
     rc = mw_flush_run(store, newest, deadline, err);
-    if (rc == MW_OK) {
-        *generation = newest;
-        mw_background_wake(store);
-    }
+    if (rc == MW_OK) *generation = newest;
+    mw_background_wake(store); /* after a failure as well: what is frozen has to be flushed */
     return rc;
 }
 

@@ -38,6 +38,7 @@ struct mw_thread {
 enum {
     NS_PER_S = 1000000000,
     ZEROS_BYTES = 65536,
+    LIST_BYTES = 8 << 10, /* of a folder's list at a time */
     WRITTEN_BYTES_MAX = 1 << 20, /* allocated by writing zeros; above it by fallocate */
     OFFSET_MAX_BITS = 63,
 };
@@ -119,30 +120,34 @@ static int dir_sync(void *ctx, int dir)
     return fsync(dir) ? errno : 0;
 }
 
+/* Shows the names of one piece of the list. True: no more is wanted. */
+static bool show_names(const char *piece, ssize_t bytes, int (*each)(void *, const char *),
+                       void *arg)
+{
+    for (ssize_t at = 0; at < bytes;) {
+        const struct dirent64 *entry = (const void *)(piece + at);
+        at += entry->d_reclen;
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && each(arg, name)) return true;
+    }
+    return false;
+}
+
+/* By getdents64, not readdir, which allocates: this list is what tells a publisher whether its
+** manifest counts, and must not fail for want of memory then. */
 static int dir_list(void *ctx, int dir, int (*each)(void *arg, const char *name), void *arg)
 {
     (void)ctx;
+    _Alignas(struct dirent64) char piece[LIST_BYTES];
     /* A descriptor of its own: two lists of one directory must not share a position. */
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return errno;
-    DIR *stream = fdopendir(fd);
-    if (!stream) {
-        int sys = errno;
-        close(fd);
-        return sys;
-    }
-    int sys = 0;
-    for (;;) {
-        errno = 0;
-        const struct dirent *entry = readdir(stream);
-        if (!entry) {
-            sys = errno;
-            break;
-        }
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        if (each(arg, entry->d_name)) break;
-    }
-    closedir(stream);
+    ssize_t got;
+    do {
+        got = getdents64(fd, piece, sizeof piece);
+    } while (got > 0 && !show_names(piece, got, each, arg));
+    int sys = got < 0 ? errno : 0;
+    close(fd);
     return sys;
 }
 

@@ -250,7 +250,9 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, mw_err *err)
     if (rc == MW_OK) rc = adopt(store, &replay, seal, epoch, segment, err);
     if (rc == MW_OK) {
         store->segment_number = 1;
+        mw_store_lock(store);
         store->owned = true;
+        mw_store_unlock(store);
     } else {
         mw_log_segment_close(segment);
     }
@@ -311,8 +313,11 @@ mw_rc mw_epoch_own(mw_store *store, mw_err *err)
     if (store->owned) return MW_OK;
     if (!store->segment || store->options.shared) return mw_epoch_takeover(store, err);
     mw_rc rc = mw_recover_write_state(store, false, err);
-    if (rc == MW_OK) store->owned = true;
-    return rc;
+    if (rc != MW_OK) return rc;
+    mw_store_lock(store);
+    store->owned = true;
+    mw_store_unlock(store);
+    return MW_OK;
 }
 
 /* ---- fence ----------------------------------------------------------------------------------- */

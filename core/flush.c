@@ -22,6 +22,7 @@
 ** (I5). */
 #include "flush.h"
 
+#include "background.h"
 #include "commit.h"
 #include "compact.h"
 #include "table_write.h"
@@ -465,21 +466,34 @@ static mw_rc merge_inline(mw_store *store, mw_err *err)
     return rc;
 }
 
+static bool has_thread(mw_store *store)
+{
+    mw_store_lock(store);
+    bool yes = store->thread != NULL && store->options.background;
+    mw_store_unlock(store);
+    return yes;
+}
+
 static mw_rc make_room_for_merge(mw_store *store, bool background, mw_err *err)
 {
     mw_store_lock(store);
     bool due = !background && !store->merging && mw_compact_due(store);
+    mw_store_unlock(store);
+    /* What an earlier process left is the thread's work, too, though nothing has started it yet. */
+    if (due && store->options.background) {
+        mw_background_wake(store);
+        background = has_thread(store);
+    }
+    if (due && !background) return merge_inline(store, err);
+    mw_store_lock(store);
     bool slowed = background && slowed_ns(store) > 0;
     mw_store_unlock(store);
-    if (due) return merge_inline(store, err);
     return slowed && !merges_are_blocked(store) ? wait_for_merge(store, err) : MW_OK;
 }
 
 mw_rc mw_flush_make_room(mw_store *store, mw_err *err)
 {
-    mw_store_lock(store);
-    bool background = store->thread != NULL && store->options.background;
-    mw_store_unlock(store);
+    bool background = has_thread(store);
     mw_rc rc = make_room_for_flush(store, background, err);
     return rc == MW_OK ? make_room_for_merge(store, background, err) : rc;
 }

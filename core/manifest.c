@@ -318,7 +318,7 @@ static bool grow(const mw_env *env, void **items, uint32_t count, uint32_t *capa
 static bool own_key(mw_manifest *m, mw_slice *key)
 {
     if (key->size == 0) {
-        *key = mw_slice_of(NULL, 0);
+        *key = mw_slice_of("", 0);
         return true;
     }
     uint8_t *memory = mw_arena_alloc(&m->keys, key->size);

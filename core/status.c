@@ -43,6 +43,7 @@ static mw_rc rc_of_sys(int sys)
     switch (sys) {
     case ENOMEM: return MW_NOMEM;
     case ENOSPC:
+    case EFBIG: /* a limit for files (ulimit -f), or the file system's own */
     case EDQUOT: return MW_FULL;
     case ENOENT: return MW_MISSING;
     case EEXIST: return MW_EXISTS;

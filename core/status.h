@@ -47,8 +47,8 @@ const char *mw_rc_text(mw_rc rc);
 mw_rc mw_fail(mw_err *err, mw_rc rc, const char *format, ...) MW_PRINTF(3, 4);
 
 /* The same for a failed call of the environment: sys is its errno value; the code is chosen from it
-** (ENOMEM: nomem; ENOSPC, EDQUOT: full; ENOENT: missing; EEXIST: exists; everything else: io). The
-** words name the call and the file and end with strerror(sys). */
+** (ENOMEM: nomem; ENOSPC, EDQUOT, EFBIG: full; ENOENT: missing; EEXIST: exists; everything else:
+** io). The words name the call and the file and end with strerror(sys). */
 mw_rc mw_fail_sys(mw_err *err, int sys, const char *call, const char *name);
 
 /* A disk fact that must hold. On failure: corrupt, with file, offset and what was expected and

@@ -67,7 +67,7 @@ typedef struct mw_store {
     struct mw_waiter *turn_first; /* [m] who waits for the turn, in order of arrival  */
     struct mw_waiter *turn_last;  /* [m] */
 
-    bool owned;              /* [turn] this store may append: its epoch is sealed       */
+    bool owned;              /* [turn] written, [m] read: we may write, our epoch is sealed */
     uint64_t epoch;          /* [turn] written, [m] read: our epoch once owned          */
     mw_log_segment *segment; /* [turn] that new entries go to: the active generation's  */
     uint64_t segment_number; /* [turn] of the newest segment of our epoch              */

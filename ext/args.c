@@ -324,12 +324,25 @@ static int parse_default(reader *r, mx_column *column)
 
 /* ---- columns and constraints ----------------------------------------------------------------- */
 
-static int set_key(reader *r, int column)
+static int refuse_second_key(reader *r)
 {
-    if (r->args->key >= 0) {
-        return mx_err_put(r->error, SQLITE_ERROR, "table: more than one PRIMARY KEY");
+    if (r->args->key_count == 0) return SQLITE_OK;
+    return mx_err_put(r->error, SQLITE_ERROR, "table: more than one PRIMARY KEY");
+}
+
+static int add_key_part(reader *r, int index)
+{
+    mx_args *args = r->args;
+    mx_column *column = &args->columns[index];
+    if (column->key_part >= 0) {
+        return mx_err_put(r->error, SQLITE_ERROR, "PRIMARY KEY: %s is named twice", column->name);
     }
-    r->args->key = column;
+    sqlite3_uint64 count = (sqlite3_uint64)args->key_count + 1;
+    int *key = sqlite3_realloc64(args->key, count * sizeof *key);
+    if (!key) return SQLITE_NOMEM;
+    args->key = key;
+    column->key_part = args->key_count;
+    key[args->key_count++] = index;
     return SQLITE_OK;
 }
 
@@ -375,7 +388,8 @@ static int parse_constraint(reader *r, int index)
     if (accept(r, "PRIMARY")) {
         if (!accept(r, "KEY")) return refuse_token(r, column->name, "KEY after PRIMARY");
         accept(r, "ASC");
-        return set_key(r, index);
+        rc = refuse_second_key(r);
+        return rc == SQLITE_OK ? add_key_part(r, index) : rc;
     }
     if (accept(r, "NOT")) {
         if (!accept(r, "NULL")) return refuse_token(r, column->name, "NULL after NOT");
@@ -419,6 +433,7 @@ static int add_column(reader *r, char *name)
     }
     args->columns = columns;
     memset(&columns[args->column_count], 0, sizeof *columns);
+    columns[args->column_count].key_part = -1;
     columns[args->column_count++].name = name;
     return SQLITE_OK;
 }
@@ -435,10 +450,9 @@ static int parse_column(reader *r)
     return rc;
 }
 
-static int parse_table_key(reader *r)
+/* One column of PRIMARY KEY(...). */
+static int parse_key_part(reader *r)
 {
-    if (!accept(r, "KEY")) return refuse_token(r, NULL, "KEY after PRIMARY");
-    if (!accept(r, "(")) return refuse_token(r, NULL, "( after PRIMARY KEY");
     if (!is_name(&r->token)) return refuse_token(r, NULL, "a column in PRIMARY KEY");
     char *name = mx_token_text(&r->token);
     if (!name) return SQLITE_NOMEM;
@@ -453,14 +467,22 @@ static int parse_table_key(reader *r)
     if (accept(r, "COLLATE")) rc = parse_collate(r, &r->args->columns[index]);
     if (rc != SQLITE_OK) return rc;
     accept(r, "ASC");
-    if (is(r, ",")) {
-        return mx_err_put(r->error, SQLITE_ERROR,
-                          "PRIMARY KEY of several columns is not built yet: expected one column");
-    }
-    rc = check_refused(r, NULL);
+    return add_key_part(r, index);
+}
+
+static int parse_table_key(reader *r)
+{
+    if (!accept(r, "KEY")) return refuse_token(r, NULL, "KEY after PRIMARY");
+    int rc = refuse_second_key(r);
+    if (rc != SQLITE_OK) return rc;
+    if (!accept(r, "(")) return refuse_token(r, NULL, "( after PRIMARY KEY");
+    do {
+        rc = parse_key_part(r);
+    } while (rc == SQLITE_OK && accept(r, ","));
+    if (rc == SQLITE_OK) rc = check_refused(r, NULL);
     if (rc != SQLITE_OK) return rc;
     if (!accept(r, ")")) return refuse_token(r, NULL, ") after PRIMARY KEY(");
-    return set_key(r, index);
+    return SQLITE_OK;
 }
 
 static int parse_table_constraint(reader *r)
@@ -524,33 +546,35 @@ static int parse_argument(reader *r, const char *text)
     return constraint ? parse_table_constraint(r) : parse_column(r);
 }
 
+static int check_key_part(reader *r, mx_column *column)
+{
+    if (column->collation) {
+        return mx_err_put(r->error, SQLITE_ERROR,
+                          "%s: COLLATE %s cannot be honoured on the primary key, which is BINARY",
+                          column->name, column->collation);
+    }
+    if (column->hidden) {
+        return mx_err_put(r->error, SQLITE_ERROR, "%s: the primary key cannot be HIDDEN",
+                          column->name);
+    }
+    column->not_null = true;
+    return SQLITE_OK;
+}
+
 static int check_key(reader *r)
 {
     mx_args *args = r->args;
-    if (args->key < 0) return SQLITE_OK;
-    mx_column *key = &args->columns[args->key];
-    if (key->collation) {
-        return mx_err_put(r->error, SQLITE_ERROR,
-                          "%s: COLLATE %s cannot be honoured on the primary key, which is BINARY",
-                          key->name, key->collation);
+    for (int i = 0; i < args->key_count; i++) {
+        int rc = check_key_part(r, &args->columns[args->key[i]]);
+        if (rc != SQLITE_OK) return rc;
     }
-    if (key->hidden) {
-        return mx_err_put(r->error, SQLITE_ERROR, "%s: the primary key cannot be HIDDEN",
-                          key->name);
+    /* Only the exact word INTEGER makes the rowid of a key: INT or BIGINT take texts as well. */
+    if (args->key_count == 1) {
+        mx_column *key = &args->columns[args->key[0]];
+        args->rowid_alias = sqlite3_stricmp(key->type, "INTEGER") == 0;
+        /* As for any rowid, a DEFAULT has no effect: NULL allots the next one. */
+        if (args->rowid_alias) drop_default(key);
     }
-    key->not_null = true;
-    if (key->affinity == MX_AFFINITY_TEXT) return SQLITE_OK;
-    /* Only the exact word INTEGER makes the rowid of a key: with INT or BIGINT an ordinary table
-    ** takes anything as a key, NULL and texts among it. */
-    if (sqlite3_stricmp(key->type, "INTEGER") != 0) {
-        return mx_err_put(r->error, SQLITE_ERROR,
-                          "%s: a primary key of type %s is not built yet: expected INTEGER PRIMARY "
-                          "KEY or TEXT PRIMARY KEY",
-                          key->name, *key->type ? key->type : "(none)");
-    }
-    /* As for any rowid, a DEFAULT has no effect: NULL allots the next one. */
-    args->rowid_alias = true;
-    drop_default(key);
     return SQLITE_OK;
 }
 
@@ -561,7 +585,8 @@ static void append_column(sqlite3_str *text, const mx_args *args, int index)
     if (*column->type) sqlite3_str_appendf(text, " %s", column->type);
     if (column->hidden) sqlite3_str_appendall(text, " HIDDEN");
     if (column->not_null) sqlite3_str_appendall(text, " NOT NULL");
-    if (index == args->key) sqlite3_str_appendall(text, " PRIMARY KEY");
+    bool key = column->key_part >= 0 && args->key_count == 1;
+    if (key) sqlite3_str_appendall(text, " PRIMARY KEY");
     if (column->collation) sqlite3_str_appendf(text, " COLLATE %s", column->collation);
 }
 
@@ -573,8 +598,23 @@ static int make_declaration(mx_args *args)
         const char *sql = args->columns[i].default_sql;
         if (sql) sqlite3_str_appendf(text, " DEFAULT %s", sql);
     }
+    for (int i = 0; args->key_count > 1 && i < args->key_count; i++) {
+        sqlite3_str_appendf(text, "%s\"%w\"", i ? ", " : ", PRIMARY KEY(",
+                            args->columns[args->key[i]].name);
+    }
+    if (args->key_count > 1) sqlite3_str_appendchar(text, 1, ')');
     args->declaration = sqlite3_str_finish(text);
     return args->declaration ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+/* The column that stands for a key of several: under a name that no other one has. */
+static void append_hidden_key(sqlite3_str *text, const mx_args *args)
+{
+    char name[32] = "memwal_key";
+    for (int i = 2; column_index(args, name) >= 0; i++) {
+        sqlite3_snprintf(sizeof name, name, "memwal_key_%d", i);
+    }
+    sqlite3_str_appendf(text, ", \"%w\" BLOB HIDDEN NOT NULL PRIMARY KEY", name);
 }
 
 char *mx_args_declare(const mx_args *args)
@@ -582,7 +622,8 @@ char *mx_args_declare(const mx_args *args)
     sqlite3_str *text = sqlite3_str_new(NULL);
     sqlite3_str_appendall(text, "CREATE TABLE x(");
     for (int i = 0; i < args->column_count; i++) append_column(text, args, i);
-    bool rowid = args->key < 0 || args->rowid_alias;
+    if (args->key_count > 1) append_hidden_key(text, args);
+    bool rowid = args->key_count == 0 || args->rowid_alias;
     sqlite3_str_appendall(text, rowid ? ")" : ") WITHOUT ROWID");
     return sqlite3_str_finish(text);
 }
@@ -619,7 +660,6 @@ static int begin(reader *r, sqlite3 *db, char **error)
     r->args = sqlite3_malloc(sizeof *r->args);
     if (!r->args) return SQLITE_NOMEM;
     memset(r->args, 0, sizeof *r->args);
-    r->args->key = -1;
     r->args->options = mw_options_default();
     return SQLITE_OK;
 }
@@ -683,6 +723,7 @@ void mx_args_free(mx_args *args)
         sqlite3_free(column->collation);
     }
     sqlite3_free(args->columns);
+    sqlite3_free(args->key);
     sqlite3_free(args->path);
     sqlite3_free(args->declaration);
     sqlite3_free(args);

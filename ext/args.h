@@ -23,6 +23,7 @@ typedef struct mx_column {
     char affinity;                /* MX_AFFINITY_..                                         */
     bool not_null;                /* keys always are                                        */
     bool hidden;                  /* the word HIDDEN stands in the type                     */
+    int key_part;                 /* its place in the key, from 0; -1: outside              */
     char *collation;              /* "NOCASE" or "RTRIM"; NULL: BINARY                      */
     char *default_sql;            /* the literal as written; NULL: none                     */
     sqlite3_value *default_value; /* the literal's value under the affinity; NULL: none     */
@@ -31,8 +32,9 @@ typedef struct mx_column {
 typedef struct mx_args {
     mx_column *columns;
     int column_count;
-    int key;            /* column number of the primary key; -1: none, the rowid is automatic */
-    bool rowid_alias;   /* the key column is the rowid                                        */
+    int *key;           /* column numbers of the primary key, in its order                    */
+    int key_count;      /* 0: no key, the rowid is automatic                                  */
+    bool rowid_alias;   /* the one key column is the rowid                                    */
     char *path;         /* option as written; NULL: the default place                         */
     bool attach;        /* no columns given: take them from the store at path                 */
     mw_options options;
@@ -49,7 +51,9 @@ int mx_args_parse_declaration(sqlite3 *db, const char *declaration, mx_args **ar
 
 void mx_args_free(mx_args *args); /* takes NULL */
 
-/* CREATE TABLE text for sqlite3_declare_vtab; the caller's, sqlite3_free. NULL: no memory. */
+/* CREATE TABLE text for sqlite3_declare_vtab; the caller's, sqlite3_free. NULL: no memory. A key of
+** several columns is declared as one hidden column behind all others, number column_count: SQLite
+** writes to no virtual table that has several key columns and no rowid. */
 char *mx_args_declare(const mx_args *args);
 
 #endif

@@ -53,10 +53,15 @@ struct mx_vtab {
     bool binary_order;     /* the host's BINARY order of texts is the engine's        */
     bool in_file;          /* declared in a database file, not in temp or memory      */
     bool ephemeral;        /* its store goes when the connection is closed            */
-    int *stored;           /* per column: number outside the key, -1 for the key      */
-    uint32_t stored_count; /* columns outside the key                                 */
+    int *stored;           /* per column: number in the store's rows, -1 for the key  */
+    uint32_t stored_count; /* columns of the store's rows                             */
+    bool forms;            /* the first of them tells what the key does not (row.h)   */
     mw_value *values;      /* stored_count of them: room for the row being written    */
     mw_buf row;            /* that row as bytes                                       */
+    mw_value *key_values;  /* MW_KEY_ENCODED: room for the key being written,         */
+    mw_buf key_bytes;      /* that key as bytes,                                      */
+    mw_buf old_key_bytes;  /* the one before,                                         */
+    mw_buf form_bytes;     /* and its forms                                           */
     bool created;          /* made in the transaction that is under way               */
     bool doubted;          /* may be one that is in the schema no more (find.c)       */
     char mark[33];         /* created: what its shadow table alone holds              */

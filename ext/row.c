@@ -6,6 +6,8 @@
 ** sqlite3_value_text, so that every digit is SQLite's own. */
 #include "row.h"
 
+#include <math.h>
+
 /* SQLite's test for "this real is really an integer": the round trip changes nothing, and the two
 ** ends of the range, where a real is too coarse to tell, do not count. */
 static bool is_integral(double real, int64_t *number)
@@ -117,6 +119,83 @@ int mx_key_of_value(mw_key_kind kind, sqlite3_value *value, mx_key *key, bool *f
     key->number = 0;
     return rc;
 }
+
+/* ---- forms ---------------------------------------------------------------------------------- */
+
+enum { FORM_CANONICAL = 0, FORM_REAL = 1, FORM_MINUS_ZERO = 2 };
+
+/* May a column of this affinity hold the real of a value that an int64 can hold? Numeric ones make
+** an integer of each but -2^63. */
+static bool has_forms(char affinity)
+{
+    return affinity != MX_AFFINITY_TEXT && affinity != MX_AFFINITY_REAL;
+}
+
+bool mx_key_has_forms(const mx_args *args)
+{
+    bool any = false;
+    for (int i = 0; i < args->key_count && !any; i++) {
+        any = has_forms(args->columns[args->key[i]].affinity);
+    }
+    return any;
+}
+
+bool mx_key_is_open(const mx_column *column, const mw_value *value)
+{
+    if (value->type != MW_INTEGER || !has_forms(column->affinity)) return false;
+    return column->affinity == MX_AFFINITY_BLOB || value->integer == INT64_MIN;
+}
+
+static uint8_t form_of(const mx_column *column, const mw_value *value)
+{
+    if (value->type != MW_REAL || !has_forms(column->affinity)) return FORM_CANONICAL;
+    double real = value->real;
+    bool in_range = real >= -9223372036854775808.0 && real < 9223372036854775808.0;
+    if (!in_range || (double)(int64_t)real != real) return FORM_CANONICAL;
+    return real == 0 && signbit(real) ? FORM_MINUS_ZERO : FORM_REAL;
+}
+
+int mx_key_forms(const mx_args *args, const mw_value *values, mw_buf *bytes, mw_value *forms)
+{
+    uint8_t any = FORM_CANONICAL;
+    mw_buf_clear(bytes);
+    for (int i = 0; i < args->key_count; i++) {
+        uint8_t form = form_of(&args->columns[args->key[i]], &values[i]);
+        mw_buf_u8(bytes, form);
+        any |= form;
+    }
+    *forms = (mw_value){.type = any == FORM_CANONICAL ? MW_NULL : MW_BLOB};
+    if (any != FORM_CANONICAL) forms->bytes = mw_buf_slice(bytes);
+    return bytes->failed ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+static mw_rc fail_forms(const mx_column *column, mw_err *err)
+{
+    return mw_fail(err, MW_CORRUPT, "a row's key and the form of its value %s do not fit together",
+                   column->name);
+}
+
+mw_rc mx_key_value(const mx_args *args, int part, const mw_value *forms, mw_value *value,
+                   mw_err *err)
+{
+    const mx_column *column = &args->columns[args->key[part]];
+    bool integer = value->type == MW_INTEGER;
+    if (integer && column->affinity == MX_AFFINITY_REAL) set_real(value, (double)value->integer);
+    if (forms->type == MW_NULL) return MW_OK;
+    if (forms->type != MW_BLOB || forms->bytes.size != (size_t)args->key_count) {
+        return fail_forms(column, err);
+    }
+    uint8_t form = forms->bytes.data[part];
+    if (form == FORM_CANONICAL) return MW_OK;
+    bool zero = integer && value->integer == 0;
+    if (form > FORM_MINUS_ZERO || !integer || (form == FORM_MINUS_ZERO && !zero)) {
+        return fail_forms(column, err);
+    }
+    set_real(value, form == FORM_MINUS_ZERO ? -0.0 : (double)value->integer);
+    return MW_OK;
+}
+
+/* ---- to SQLite ------------------------------------------------------------------------------ */
 
 void mx_row_result(sqlite3_context *context, const mw_value *value)
 {

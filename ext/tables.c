@@ -12,6 +12,7 @@
 #include "coding.h"
 #include "err.h"
 #include "internal.h"
+#include "key.h"
 
 typedef struct cell {
     mw_value value; /* bytes: owned */
@@ -39,6 +40,7 @@ typedef struct list_cursor {
     sqlite3_int64 row; /* its number, from 1 */
     bool failed;       /* an allocation failed */
     mw_key_kind key;
+    int key_columns;   /* of encoded keys */
     mw_log_view *view; /* memwal_wal: what the next rows come from */
 } list_cursor;
 
@@ -115,24 +117,82 @@ static void put_integer(list_cursor *cursor, int64_t integer)
     put(cursor, &value);
 }
 
-/* An engine key as a value that people can read; NULL: there is none. */
-static mw_value show_key(mw_key_kind kind_of_key, mw_slice key)
+/* A value as it would be written in SQL. */
+static void append_literal(sqlite3_str *text, const mw_value *value)
 {
-    mw_value value = {.type = MW_NULL};
-    if (!key.data) return value;
-    if (kind_of_key == MW_KEY_INTEGER && key.size == MW_INTEGER_KEY_BYTES) {
-        value.type = MW_INTEGER;
-        value.integer = mw_key_get_integer(key.data);
-        return value;
+    switch (value->type) {
+    case MW_NULL: sqlite3_str_appendall(text, "NULL"); break;
+    case MW_INTEGER: sqlite3_str_appendf(text, "%lld", (long long)value->integer); break;
+    case MW_REAL: sqlite3_str_appendf(text, "%!.17g", value->real); break;
+    case MW_TEXT:
+        sqlite3_str_appendf(text, "'%.*q'", (int)value->bytes.size, (const char *)value->bytes.data);
+        break;
+    case MW_BLOB:
+        sqlite3_str_appendall(text, "x'");
+        for (size_t i = 0; i < value->bytes.size; i++) {
+            sqlite3_str_appendf(text, "%02x", value->bytes.data[i]);
+        }
+        sqlite3_str_appendall(text, "'");
+        break;
     }
-    value.type = kind_of_key == MW_KEY_TEXT ? MW_TEXT : MW_BLOB;
-    value.bytes = key;
-    return value;
 }
 
+/* The values of a key of several columns in one text. */
+static void put_list(list_cursor *cursor, const mw_value *values)
+{
+    sqlite3_str *text = sqlite3_str_new(NULL);
+    for (int i = 0; i < cursor->key_columns; i++) {
+        sqlite3_str_appendall(text, i ? ", " : "(");
+        append_literal(text, &values[i]);
+    }
+    sqlite3_str_appendall(text, ")");
+    char *whole = sqlite3_str_finish(text);
+    if (whole) {
+        put_text(cursor, whole);
+    } else {
+        cursor->failed = true;
+    }
+    sqlite3_free(whole);
+}
+
+/* An encoded key as people wrote it, numbers in their plainest form; bytes that are none as they
+** are. */
+static void put_encoded(list_cursor *cursor, mw_slice key)
+{
+    size_t count = (size_t)cursor->key_columns;
+    mw_value *values = sqlite3_malloc64(count * sizeof *values);
+    mw_buf texts;
+    mw_buf_init(&texts, mw_env_posix());
+    mw_err err = {0};
+    mw_rc rc = MW_NOMEM;
+    if (values) rc = mw_key_decode(key, (uint32_t)count, values, &texts, &err);
+    mw_value bytes = {.type = MW_BLOB, .bytes = key};
+    if (rc == MW_NOMEM) {
+        cursor->failed = true;
+    } else if (rc != MW_OK) {
+        put(cursor, &bytes);
+    } else if (count == 1) {
+        put(cursor, &values[0]);
+    } else {
+        put_list(cursor, values);
+    }
+    mw_buf_free(&texts);
+    sqlite3_free(values);
+}
+
+/* An engine key as a value that people can read; NULL: there is none. */
 static void put_key(list_cursor *cursor, mw_slice key)
 {
-    mw_value value = show_key(cursor->key, key);
+    mw_value value = {.type = MW_NULL};
+    if (key.data && cursor->key == MW_KEY_ENCODED) {
+        put_encoded(cursor, key);
+        return;
+    }
+    if (key.data && cursor->key == MW_KEY_TEXT) {
+        value = (mw_value){.type = MW_TEXT, .bytes = key};
+    } else if (key.data && key.size == MW_INTEGER_KEY_BYTES) {
+        value = (mw_value){.type = MW_INTEGER, .integer = mw_key_get_integer(key.data)};
+    }
     put(cursor, &value);
 }
 
@@ -266,6 +326,7 @@ static int fill(list_cursor *cursor, list *own, mx_vtab *found)
     if (code != SQLITE_OK) return give_error(&own->base, code, error);
     mw_db *db = mx_txn_db(txn);
     cursor->key = mw_db_schema(db)->key;
+    cursor->key_columns = found->args->key_count;
     mw_err err = {0};
     mw_rc rc = MW_OK;
     if (own->kind == &stats) {

@@ -26,8 +26,10 @@ typedef struct change {
     mw_txn *open;
     int mode;              /* SQLITE_REPLACE, SQLITE_IGNORE, ...          */
     uint64_t mark;         /* position before it                          */
+    bool inserting;
     sqlite3_value **values; /* one per column                             */
-    sqlite3_value *key_value; /* where the new row's id stands; NULL: it is ours to choose */
+    sqlite3_value *key_value; /* where the new row's id stands; NULL: it is ours to choose, or
+                              ** encoded, of the columns */
     mx_key key;            /* the new row's                               */
 } change;
 
@@ -35,8 +37,11 @@ static bool is_null(sqlite3_value *value) { return sqlite3_value_type(value) == 
 
 static const char *key_name(const mx_vtab *vtab)
 {
-    return vtab->args->key >= 0 ? vtab->args->columns[vtab->args->key].name : "rowid";
+    const mx_args *args = vtab->args;
+    return args->key_count > 0 ? args->columns[args->key[0]].name : "rowid";
 }
+
+static bool is_composite(const mx_vtab *vtab) { return vtab->args->key_count > 1; }
 
 /* ---- failures ------------------------------------------------------------------------------- */
 
@@ -77,10 +82,15 @@ static int refuse_null(const change *now, int column)
 
 static int refuse_duplicate(const change *now)
 {
-    mx_vtab *vtab = now->vtab;
-    int code = vtab->args->key >= 0 ? SQLITE_CONSTRAINT_PRIMARYKEY : SQLITE_CONSTRAINT_ROWID;
-    return refuse(now, code, sqlite3_mprintf("UNIQUE constraint failed: %s.%s", vtab->name,
-                                             key_name(vtab)));
+    const mx_vtab *vtab = now->vtab;
+    const mx_args *args = vtab->args;
+    int code = args->key_count > 0 ? SQLITE_CONSTRAINT_PRIMARYKEY : SQLITE_CONSTRAINT_ROWID;
+    sqlite3_str *words = sqlite3_str_new(NULL);
+    sqlite3_str_appendf(words, "UNIQUE constraint failed: %s.%s", vtab->name, key_name(vtab));
+    for (int i = 1; i < args->key_count; i++) {
+        sqlite3_str_appendf(words, ", %s.%s", vtab->name, args->columns[args->key[i]].name);
+    }
+    return refuse(now, code, sqlite3_str_finish(words));
 }
 
 static int refuse_key_type(const change *now)
@@ -93,22 +103,30 @@ static int refuse_key_type(const change *now)
 
 /* ---- the new row ---------------------------------------------------------------------------- */
 
-/* Values of all columns outside the key, into vtab->values; NOT NULL in the order of the columns.
-** */
+/* Where the value of a column goes; NULL: it is the whole key, which has been read before. */
+static mw_value *place_of(mx_vtab *vtab, int column)
+{
+    int part = vtab->args->columns[column].key_part;
+    if (part < 0) return &vtab->values[vtab->stored[column]];
+    return vtab->key == MW_KEY_ENCODED ? &vtab->key_values[part] : NULL;
+}
+
+/* Values of all columns, but for keys of one kind; NOT NULL in the order of the columns. */
 static int read_columns(const change *now)
 {
     mx_vtab *vtab = now->vtab;
     for (int i = 0; i < vtab->args->column_count; i++) {
         const mx_column *column = &vtab->args->columns[i];
-        if (i == vtab->args->key) {
+        mw_value *to = place_of(vtab, i);
+        if (!to) {
             if (!vtab->rowid && is_null(now->key_value)) return refuse_null(now, i);
             continue;
         }
         sqlite3_value *from = now->values[i];
-        if (is_null(from) && column->default_value) {
+        bool may_default = column->key_part < 0 || now->inserting;
+        if (is_null(from) && column->default_value && may_default) {
             from = column->default_value;
         }
-        mw_value *to = &vtab->values[vtab->stored[i]];
         int rc = mx_row_value(from, column->affinity, to);
         if (rc != SQLITE_OK) return rc;
         if (to->type == MW_NULL && column->not_null) return refuse_null(now, i);
@@ -116,12 +134,42 @@ static int read_columns(const change *now)
     return SQLITE_OK;
 }
 
+/* The key of key_values, into bytes. */
+static int encode_key(mx_vtab *vtab, mw_buf *bytes, mx_key *key)
+{
+    uint32_t count = (uint32_t)vtab->args->key_count;
+    mw_buf_clear(bytes);
+    mw_key_encode(bytes, vtab->key_values, count, count);
+    key->slice = mw_buf_slice(bytes);
+    key->number = 0;
+    return bytes->failed ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+/* The hidden column of a key of several columns is computed: nobody may set it. An UPDATE hands its
+** old value over. */
+static int check_hidden_key(const change *now, const mx_key *old)
+{
+    mx_vtab *vtab = now->vtab;
+    if (!is_composite(vtab)) return SQLITE_OK;
+    sqlite3_value *hidden = now->values[vtab->args->column_count];
+    if (is_null(hidden)) return SQLITE_OK;
+    mw_value given;
+    int rc = mx_row_value(hidden, MX_AFFINITY_BLOB, &given);
+    if (rc != SQLITE_OK) return rc;
+    bool same = old && given.type == MW_BLOB && mw_slice_equal(given.bytes, old->slice);
+    if (same) return SQLITE_OK;
+    return mx_err_set(&vtab->base, SQLITE_ERROR,
+                      "the hidden key column of %s is made of its key columns: expected no value "
+                      "for it",
+                      vtab->name);
+}
+
 /* Fills the key from the value that holds it. */
 static int read_key(change *now, sqlite3_value *from)
 {
     bool fits = false;
     now->key_value = from;
-    if (!from) return SQLITE_OK;
+    if (!from || now->vtab->key == MW_KEY_ENCODED) return SQLITE_OK;
     /* NULL is reported as a NOT NULL constraint, in its place among the columns. */
     if (!now->vtab->rowid && is_null(from)) return SQLITE_OK;
     int rc = mx_key_of_value(now->vtab->key, from, &now->key, &fits);
@@ -131,6 +179,10 @@ static int read_key(change *now, sqlite3_value *from)
 
 static int encode_row(mx_vtab *vtab, mw_slice *row)
 {
+    if (vtab->forms) {
+        int rc = mx_key_forms(vtab->args, vtab->key_values, &vtab->form_bytes, &vtab->values[0]);
+        if (rc != SQLITE_OK) return rc;
+    }
     mw_buf_clear(&vtab->row);
     mw_row_encode(&vtab->row, vtab->values, vtab->stored_count);
     if (vtab->row.failed) return SQLITE_NOMEM;
@@ -143,6 +195,9 @@ static int read_row(change *now, sqlite3_value *key, mw_slice *row)
 {
     int rc = read_key(now, key);
     if (rc == SQLITE_OK) rc = read_columns(now);
+    if (rc == SQLITE_OK && now->vtab->key == MW_KEY_ENCODED) {
+        rc = encode_key(now->vtab, &now->vtab->key_bytes, &now->key);
+    }
     return rc == SQLITE_OK ? encode_row(now->vtab, row) : rc;
 }
 
@@ -226,7 +281,7 @@ static int delete_key(change *now, const mx_key *key)
 static sqlite3_value *inserted_key(const change *now, sqlite3_value *rowid)
 {
     const mx_vtab *vtab = now->vtab;
-    int key = vtab->args->key;
+    int key = vtab->args->key_count > 0 ? vtab->args->key[0] : -1;
     sqlite3_value *given = key >= 0 ? now->values[key] : NULL;
     if (given && !is_null(given)) return given;
     if (vtab->rowid) return is_null(rowid) ? NULL : rowid;
@@ -238,7 +293,9 @@ static int insert(change *now, sqlite3_value *rowid_value, sqlite3_int64 *rowid)
 {
     mx_vtab *vtab = now->vtab;
     mw_slice row;
-    int rc = read_row(now, inserted_key(now, rowid_value), &row);
+    now->inserting = true;
+    int rc = check_hidden_key(now, NULL);
+    if (rc == SQLITE_OK) rc = read_row(now, inserted_key(now, rowid_value), &row);
     if (rc == SQLITE_OK && !now->key_value) rc = allot_rowid(now);
     if (rc == SQLITE_OK) rc = put_row(now, row);
     if (rc != SQLITE_OK) return rc;
@@ -253,8 +310,8 @@ static int insert(change *now, sqlite3_value *rowid_value, sqlite3_int64 *rowid)
 static sqlite3_value *updated_key(const change *now, const mx_key *old, sqlite3_value *rowid)
 {
     const mx_vtab *vtab = now->vtab;
-    if (!vtab->rowid || vtab->args->key < 0) return rowid;
-    sqlite3_value *column = now->values[vtab->args->key];
+    if (!vtab->rowid || vtab->args->key_count == 0) return rowid;
+    sqlite3_value *column = now->values[vtab->args->key[0]];
     bool same = sqlite3_value_type(column) == SQLITE_INTEGER &&
                 sqlite3_value_int64(column) == old->number;
     return same ? rowid : column;
@@ -289,17 +346,40 @@ static int move(change *now, const mx_key *old, mw_slice row)
     return rc == SQLITE_OK ? delete_key(now, old) : rc;
 }
 
-static int update(change *now, sqlite3_value *old_value, sqlite3_value *rowid_value)
+/* The key of the row that is there. */
+static int read_old_key(const change *now, sqlite3_value *value, mx_key *old)
 {
     mx_vtab *vtab = now->vtab;
-    mx_key old;
     bool fits = false;
+    if (vtab->key != MW_KEY_ENCODED) {
+        int rc = mx_key_of_value(vtab->key, value, old, &fits);
+        return rc == SQLITE_OK && !fits ? refuse_key_type(now) : rc;
+    }
+    mw_value found;
+    char affinity = is_composite(vtab) ? MX_AFFINITY_BLOB
+                                       : vtab->args->columns[vtab->args->key[0]].affinity;
+    int rc = mx_row_value(value, affinity, &found);
+    if (rc != SQLITE_OK) return rc;
+    fits = is_composite(vtab) ? found.type == MW_BLOB : found.type != MW_NULL;
+    if (!fits) {
+        return mx_err_set(&vtab->base, SQLITE_MISUSE, "expected the key of a row of %s, found none",
+                          vtab->name);
+    }
+    *old = (mx_key){.slice = found.bytes};
+    if (is_composite(vtab)) return SQLITE_OK;
+    vtab->key_values[0] = found;
+    return encode_key(vtab, &vtab->old_key_bytes, old);
+}
+
+static int update(change *now, sqlite3_value *old_value, sqlite3_value *rowid_value)
+{
+    mx_key old;
     bool lives = false;
     mw_slice row = {NULL, 0};
     mw_err err;
-    int rc = mx_key_of_value(vtab->key, old_value, &old, &fits);
+    int rc = read_old_key(now, old_value, &old);
+    if (rc == SQLITE_OK) rc = check_hidden_key(now, &old);
     if (rc != SQLITE_OK) return rc;
-    if (!fits) return refuse_key_type(now);
     rc = read_row(now, updated_key(now, &old, rowid_value), &row);
     bool stays = rc == SQLITE_OK && mw_slice_equal(old.slice, now->key.slice);
     if (stays) return overwrite(now, row);
@@ -312,10 +392,8 @@ static int update(change *now, sqlite3_value *old_value, sqlite3_value *rowid_va
 static int delete(change *now, sqlite3_value *old_value)
 {
     mx_key old;
-    bool fits = false;
-    int rc = mx_key_of_value(now->vtab->key, old_value, &old, &fits);
-    if (rc != SQLITE_OK) return rc;
-    return fits ? delete_key(now, &old) : refuse_key_type(now);
+    int rc = read_old_key(now, old_value, &old);
+    return rc == SQLITE_OK ? delete_key(now, &old) : rc;
 }
 
 static int make_change(change *now, int argc, sqlite3_value **argv, sqlite3_int64 *rowid)

@@ -32,6 +32,7 @@
 #include "find.h"
 #include "place.h"
 #include "plan.h"
+#include "row.h"
 #include "settings.h"
 #include "txn.h"
 #include "update.h"
@@ -94,6 +95,10 @@ void mx_vtab_release(mx_vtab *vtab)
     mx_txn_release(vtab->txn);
     mx_args_free(vtab->args);
     mw_buf_free(&vtab->row);
+    mw_buf_free(&vtab->key_bytes);
+    mw_buf_free(&vtab->old_key_bytes);
+    mw_buf_free(&vtab->form_bytes);
+    sqlite3_free(vtab->key_values);
     sqlite3_free(vtab->schema);
     sqlite3_free(vtab->name);
     sqlite3_free(vtab->stored);
@@ -129,6 +134,9 @@ static int new_vtab(mx_connection *connection, const char *const *argv, mx_args 
     vtab->schema = sqlite3_mprintf("%s", argv[1]);
     vtab->name = sqlite3_mprintf("%s", argv[2]);
     mw_buf_init(&vtab->row, mw_env_posix());
+    mw_buf_init(&vtab->key_bytes, mw_env_posix());
+    mw_buf_init(&vtab->old_key_bytes, mw_env_posix());
+    mw_buf_init(&vtab->form_bytes, mw_env_posix());
     *to = vtab;
     if (!vtab->schema || !vtab->name) return SQLITE_NOMEM;
     vtab->in_file = mx_place_file(vtab)[0] != 0;
@@ -137,19 +145,29 @@ static int new_vtab(mx_connection *connection, const char *const *argv, mx_args 
     return SQLITE_OK;
 }
 
+/* A text key is plain bytes, which saves the byte that would tell it from a blob. */
+static mw_key_kind key_kind(const mx_args *args)
+{
+    if (args->key_count == 0 || args->rowid_alias) return MW_KEY_INTEGER;
+    bool text = args->columns[args->key[0]].affinity == MX_AFFINITY_TEXT;
+    return args->key_count == 1 && text ? MW_KEY_TEXT : MW_KEY_ENCODED;
+}
+
 /* What follows from the columns. */
 static int set_columns(mx_vtab *vtab)
 {
     const mx_args *args = vtab->args;
     size_t count = (size_t)args->column_count;
-    vtab->rowid = args->key < 0 || args->rowid_alias;
-    bool text = args->key >= 0 && args->columns[args->key].affinity == MX_AFFINITY_TEXT;
-    vtab->key = text ? MW_KEY_TEXT : MW_KEY_INTEGER;
+    vtab->rowid = args->key_count == 0 || args->rowid_alias;
+    vtab->key = key_kind(args);
+    vtab->forms = vtab->key == MW_KEY_ENCODED && mx_key_has_forms(args);
     vtab->stored = sqlite3_malloc64(sizeof *vtab->stored * (count + 1));
     vtab->values = sqlite3_malloc64(sizeof *vtab->values * (count + 1));
-    if (!vtab->stored || !vtab->values) return SQLITE_NOMEM;
+    vtab->key_values = sqlite3_malloc64(sizeof *vtab->key_values * (count + 1));
+    if (!vtab->stored || !vtab->values || !vtab->key_values) return SQLITE_NOMEM;
+    vtab->stored_count = vtab->forms ? 1 : 0;
     for (int i = 0; i < args->column_count; i++) {
-        vtab->stored[i] = i == args->key ? -1 : (int)vtab->stored_count++;
+        vtab->stored[i] = args->columns[i].key_part >= 0 ? -1 : (int)vtab->stored_count++;
     }
     return SQLITE_OK;
 }

@@ -88,6 +88,34 @@ static void what_was_left_frozen_is_flushed_after_an_open(void **state)
     engine_end(world);
 }
 
+/* Generations that an earlier process left are merged by the thread; the first writer starts it and
+** does not do its work. */
+static void what_was_left_unmerged_is_merged_by_the_thread(void **state)
+{
+    (void)state;
+    mw_options options = thread_options();
+    options.memtable_bytes = 1 << 20;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    for (int64_t id = 0; id < 5; id++) {
+        engine_put(db, id % 2, "x");
+        engine_flush(db);
+    }
+    engine_close(db);
+    db = engine_open(world, &options);
+    int hold = sim_hold(world, SIM_OPEN, "table-"); /* of the merge's output */
+    engine_put(db, 10, "a");                        /* the store is ours from here on */
+    engine_put(db, 11, "b");
+    engine_put(db, 12, "c"); /* while the merge stands still */
+    assert_true(sim_wait_held(world, hold));
+    assert_int_equal(engine_figure(db, "merges"), 0);
+    sim_release(world, hold);
+    engine_wait_figure(db, "merges", 1);
+    assert_string_equal(engine_rows(db), "0=x 1=x 10=a 11=b 12=c");
+    engine_close(db);
+    engine_end(world);
+}
+
 /* An undecided transaction is in the way of a merge: the thread comes back when it has ended. */
 static void a_merge_that_was_in_the_way_of_a_transaction_comes_later(void **state)
 {
@@ -434,6 +462,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frozen_memtables_are_flushed_and_merged),
         cmocka_unit_test(what_was_left_frozen_is_flushed_after_an_open),
+        cmocka_unit_test(what_was_left_unmerged_is_merged_by_the_thread),
         cmocka_unit_test(a_merge_that_was_in_the_way_of_a_transaction_comes_later),
         cmocka_unit_test(normal_commits_are_synced_soon),
         cmocka_unit_test(a_sync_does_not_wait_for_what_is_blocked),

@@ -34,6 +34,28 @@ static void a_merge_is_due_when_enough_generations_wait(void **state)
     engine_end(world);
 }
 
+/* Merges that nobody asked for are the owner's: who has only opened the store does none. */
+static void who_has_not_written_merges_nothing(void **state)
+{
+    (void)state;
+    mw_options options = engine_options();
+    options.merge_generations = 1;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    engine_put(db, 1, "a");
+    engine_flush(db);
+    engine_close(db);
+    db = engine_open(world, &options);
+    assert_false(mw_compact_due(engine_store(db)));
+    engine_put(db, 2, "b");
+    assert_true(mw_compact_due(engine_store(db)));
+    engine_put(db, 3, "c");
+    assert_int_equal(engine_figure(db, "merges"), 1);
+    assert_string_equal(engine_rows(db), "1=a 2=b 3=c");
+    engine_close(db);
+    engine_end(world);
+}
+
 /* ---- what comes out -------------------------------------------------------------------------- */
 
 static void expect_rows(sim *world, const char *rows)
@@ -571,6 +593,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_merge_is_due_when_enough_generations_wait),
+        cmocka_unit_test(who_has_not_written_merges_nothing),
         cmocka_unit_test(a_merge_leaves_one_version_of_each_live_id),
         cmocka_unit_test(a_merge_of_nothing_alive_leaves_no_file),
         cmocka_unit_test(a_deleted_id_stays_gone_however_merges_are_cut),

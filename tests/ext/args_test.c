@@ -194,7 +194,8 @@ static void a_constraint_may_follow_a_default_and_a_comment(void **state)
 static void keys_are_found_on_the_column_and_as_a_constraint(void **state)
 {
     mx_args *args = parsed(*state, LIST("a TEXT", "id TEXT CONSTRAINT pk PRIMARY KEY ASC"));
-    assert_int_equal(args->key, 1);
+    assert_int_equal(args->key_count, 1);
+    assert_int_equal(args->key[0], 1);
     assert_false(args->rowid_alias);
     assert_true(args->columns[1].not_null);
     char *declared = mx_args_declare(args);
@@ -204,12 +205,14 @@ static void keys_are_found_on_the_column_and_as_a_constraint(void **state)
     mx_args_free(args);
     args =
         parsed(*state, LIST("id INTEGER DEFAULT 7", "b", "CONSTRAINT pk PRIMARY KEY(\"ID\" ASC)"));
-    assert_int_equal(args->key, 0);
+    assert_int_equal(args->key_count, 1);
+    assert_int_equal(args->key[0], 0);
     assert_true(args->rowid_alias);
     assert_null(args->columns[0].default_value);
     mx_args_free(args);
     args = parsed(*state, LIST("id VARCHAR(9) PRIMARY KEY DEFAULT 7", "n integer"));
-    assert_int_equal(args->key, 0);
+    assert_int_equal(args->key_count, 1);
+    assert_int_equal(args->key[0], 0);
     assert_false(args->rowid_alias);
     assert_string_equal(sqlite3_value_text(args->columns[0].default_value), "7");
     assert_string_equal(args->declaration, "\"id\" VARCHAR(9) NOT NULL PRIMARY KEY DEFAULT 7, "
@@ -219,7 +222,7 @@ static void keys_are_found_on_the_column_and_as_a_constraint(void **state)
     assert_true(args->rowid_alias);
     mx_args_free(args);
     args = parsed(*state, LIST("a", "b TEXT HIDDEN"));
-    assert_int_equal(args->key, -1);
+    assert_int_equal(args->key_count, 0);
     assert_true(args->columns[1].hidden);
     assert_string_equal(args->declaration, "\"a\", \"b\" TEXT HIDDEN");
     mx_args_free(args);
@@ -239,7 +242,8 @@ static void a_declaration_parses_to_itself(void **state)
     assert_int_equal(again->column_count, 6);
     assert_string_equal(again->columns[1].name, "a,(b");
     assert_string_equal(again->columns[1].type, "DECIMAL(10,2)");
-    assert_int_equal(again->key, 0);
+    assert_int_equal(again->key_count, 1);
+    assert_int_equal(again->key[0], 0);
     mx_args_free(again);
     mx_args_free(args);
 }
@@ -249,7 +253,7 @@ static void options_are_set(void **state)
     mx_args *args = parsed(
         *state, LIST("a", "path = 'x y'", "durability=normal", "MEMTABLE = '2 kb'", "cache=\"1GB\"",
                      "merge_generations = 3", "compression=0", "background='OFF'",
-                     "snapshot=statement", "group_rows=2", "page_bytes=64"));
+                     "snapshot=statement", "group_rows=2", "page_bytes=64", "file_bytes=1KB"));
     assert_string_equal(args->path, "x y");
     assert_false(args->attach);
     assert_int_equal(args->options.durability, MW_DURABILITY_NORMAL);
@@ -260,6 +264,7 @@ static void options_are_set(void **state)
     assert_false(args->options.background);
     assert_int_equal(args->options.group_rows, 2);
     assert_int_equal(args->options.page_bytes, 64);
+    assert_int_equal(args->options.file_bytes, 1024);
     mx_args_free(args);
     args = parsed(*state, LIST("path='x'"));
     assert_true(args->attach);
@@ -341,28 +346,67 @@ static void what_cannot_be_honoured_is_refused_by_name(void **state)
             "memwal: a: DEFAULT CURRENT_TIMESTAMP is not built yet: it differs by row");
 }
 
-/* An ordinary table makes the rowid only of the exact word INTEGER, and takes NULL and any value as
-** a key of other types. */
-static void what_is_not_built_yet_says_so(void **state)
+/* Only the exact word INTEGER makes the rowid of a key, as in an ordinary table. */
+static void keys_of_other_types_are_no_rowids(void **state)
 {
-    static const char *const types[] = {"BLOB",       "REAL",         "DATE",         "INT",
-                                        "BIGINT",     "INTEGER(8)",   "UNSIGNED INTEGER",
-                                        "\"INTEGER\"", "INTEGER UNSIGNED", "CHARINT"};
+    static const char *const types[] = {"",           "BLOB",         "REAL",         "DATE",
+                                        "INT",        "BIGINT",       "INTEGER(8)",   "TEXT",
+                                        "\"INTEGER\"", "INTEGER UNSIGNED", "UNSIGNED INTEGER"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         char column[64];
-        char words[160];
-        snprintf(column, sizeof column, "a %s PRIMARY KEY", types[i]);
-        snprintf(words, sizeof words,
-                 "memwal: a: a primary key of type %s is not built yet: expected INTEGER PRIMARY "
-                 "KEY or TEXT PRIMARY KEY",
-                 types[i]);
-        refused(*state, LIST(column), words);
+        snprintf(column, sizeof column, "a %s PRIMARY KEY DEFAULT 1", types[i]);
+        mx_args *args = parsed(*state, LIST("b", column));
+        assert_int_equal(args->key_count, 1);
+        assert_int_equal(args->key[0], 1);
+        assert_int_equal(args->columns[1].key_part, 0);
+        assert_int_equal(args->columns[0].key_part, -1);
+        assert_false(args->rowid_alias);
+        assert_true(args->columns[1].not_null);
+        assert_non_null(args->columns[1].default_value);
+        mx_args_free(args);
     }
-    refused(*state, LIST("a", "PRIMARY KEY(a)"),
-            "memwal: a: a primary key of type (none) is not built yet: expected INTEGER PRIMARY "
-            "KEY or TEXT PRIMARY KEY");
-    refused(*state, LIST("a TEXT", "b TEXT", "PRIMARY KEY(a, b)"),
-            "memwal: PRIMARY KEY of several columns is not built yet: expected one column");
+}
+
+static void keys_of_several_columns_have_a_hidden_one(void **state)
+{
+    mx_args *args = parsed(*state, LIST("a", "b TEXT DEFAULT 'x'", "memwal_key INTEGER",
+                                        "PRIMARY KEY(memwal_key COLLATE binary ASC, \"B\")"));
+    assert_int_equal(args->key_count, 2);
+    assert_int_equal(args->key[0], 2);
+    assert_int_equal(args->key[1], 1);
+    assert_int_equal(args->columns[1].key_part, 1);
+    assert_false(args->rowid_alias);
+    assert_string_equal(args->declaration,
+                        "\"a\", \"b\" TEXT NOT NULL DEFAULT 'x', \"memwal_key\" INTEGER NOT NULL, "
+                        "PRIMARY KEY(\"memwal_key\", \"b\")");
+    char *declared = mx_args_declare(args);
+    assert_string_equal(declared,
+                        "CREATE TABLE x(\"a\", \"b\" TEXT NOT NULL, \"memwal_key\" INTEGER NOT "
+                        "NULL, \"memwal_key_2\" BLOB HIDDEN NOT NULL PRIMARY KEY) WITHOUT ROWID");
+    sqlite3_free(declared);
+    mx_args *again = NULL;
+    char *error = NULL;
+    assert_int_equal(mx_args_parse_declaration(*state, args->declaration, &again, &error),
+                     SQLITE_OK);
+    assert_string_equal(again->declaration, args->declaration);
+    assert_int_equal(again->key_count, 2);
+    mx_args_free(again);
+    mx_args_free(args);
+    refused(*state, LIST("a", "b", "PRIMARY KEY(a, A)"), "memwal: PRIMARY KEY: a is named twice");
+    refused(*state, LIST("a", "b", "PRIMARY KEY(a, c)"),
+            "memwal: PRIMARY KEY(c): no such column before it");
+    refused(*state, LIST("a", "b", "PRIMARY KEY(a, )"),
+            "memwal: table: expected a column in PRIMARY KEY, found )");
+    refused(*state, LIST("a", "b", "PRIMARY KEY(a, b", "c"),
+            "memwal: table: expected ) after PRIMARY KEY(, found the end");
+    refused(*state, LIST("a", "b COLLATE NOCASE", "PRIMARY KEY(a, b)"),
+            "memwal: b: COLLATE NOCASE cannot be honoured on the primary key, which is BINARY");
+    refused(*state, LIST("a", "b HIDDEN", "PRIMARY KEY(a, b)"),
+            "memwal: b: the primary key cannot be HIDDEN");
+    refused(*state, LIST("a PRIMARY KEY", "b", "PRIMARY KEY(a, b)"),
+            "memwal: table: more than one PRIMARY KEY");
+    refused(*state, LIST("a", "b", "PRIMARY KEY(a, b DESC)"),
+            "memwal: table: DESC cannot be honoured (keys are kept ascending and read both ways)");
 }
 
 static void mistakes_say_what_was_expected_and_found(void **state)
@@ -431,7 +475,8 @@ int main(void)
         cmocka_unit_test(options_are_set),
         cmocka_unit_test(bad_options_are_refused_with_what_is_allowed),
         cmocka_unit_test(what_cannot_be_honoured_is_refused_by_name),
-        cmocka_unit_test(what_is_not_built_yet_says_so),
+        cmocka_unit_test(keys_of_other_types_are_no_rowids),
+        cmocka_unit_test(keys_of_several_columns_have_a_hidden_one),
         cmocka_unit_test(mistakes_say_what_was_expected_and_found),
         cmocka_unit_test(running_out_of_memory_is_an_error),
     };

@@ -5,13 +5,15 @@
 ** last_insert_rowid() and all rows must be the same. In between the memwal side flushes, merges,
 ** checks and reopens, with limits so tiny that a few rows make a generation.
 **
-**   differential                      the standard run
+**   differential                      the standard run: every comparison of keys of every type
+**                                     with every argument, then random statements
 **   differential SEED [STATEMENTS]    one seed again; VERBOSE=1 shows every statement
 **
 ** MEMWAL names the extension (default build/memwal.so). What is left out, because memwal says
 ** openly that it differs: NULL for a column with DEFAULT, blobs as text ids, UPDATE OR REPLACE of
-** many ids; and the highest of all ids, after which SQLite takes random ones; and the real -2^63,
-** which an ordinary table finds equal to that id when it scans and not when it seeks. */
+** many ids; and the highest of all ids, after which SQLite takes random ones; and what an ordinary
+** table answers in one way when it scans and in another when it seeks: the real -2^63 against that
+** integer, and integers that no real is equal to against a REAL id. */
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -24,7 +26,11 @@
 
 enum { STANDARD_SEEDS = 500, STANDARD_STATEMENTS = 400, NAME_BYTES = 256, SQL_BYTES = 4096 };
 
-typedef enum kind { ROWID_KEY, TEXT_KEY, NO_KEY, KINDS } kind;
+/* VALUE_KEY: one column of any type but those; LIST_KEY: several. */
+typedef enum kind { ROWID_KEY, TEXT_KEY, NO_KEY, VALUE_KEY, LIST_KEY, KINDS } kind;
+
+enum { PARTS_MAX = 3 };
+static const char *const part_names[PARTS_MAX] = {"id", "id2", "id3"};
 
 typedef struct text {
     char *data;
@@ -46,9 +52,13 @@ typedef struct world {
     uint64_t seed;
     uint64_t random;
     kind kind;
+    int parts;                    /* columns of the key, 0: no key */
+    const char *types[PARTS_MAX]; /* of these columns              */
+    bool real_key;                /* one of them is REAL           */
     char folder[NAME_BYTES];
     char options[NAME_BYTES];
     bool temp;         /* the memwal table is one of temp, whose transactions are light */
+    bool wide;         /* texts are UTF-16                                              */
     sqlite3 *sides[2]; /* memwal, ordinary */
     bool open;         /* inside BEGIN     */
     int statement;
@@ -72,6 +82,8 @@ static bool one_in(world *w, int n) { return pick(w, n) == 0; }
 
 #define ONE_OF(w, list) ((list)[pick((w), (int)(sizeof(list) / sizeof *(list)))])
 
+static bool has_rowid(const world *w) { return w->kind == ROWID_KEY || w->kind == NO_KEY; }
+
 /* ---- failing -------------------------------------------------------------------------------- */
 
 static _Noreturn void give_up(const world *w, const char *format, ...)
@@ -81,8 +93,9 @@ static _Noreturn void give_up(const world *w, const char *format, ...)
     printf("seed %" PRIu64 ", statement %d: ", w->seed, w->statement);
     vprintf(format, args);
     va_end(args);
-    printf("\n  %s\n  again: build/plain/tests/sql/differential %" PRIu64 " %d\n", w->sql, w->seed,
-           w->statement + 1);
+    printf("\n  %s\n  again: build/plain/tests/sql/differential", w->sql);
+    if (w->seed) printf(" %" PRIu64 " %d", w->seed, w->statement + 1);
+    printf("\n");
     exit(1);
 }
 
@@ -194,7 +207,7 @@ static void compare(const world *w, answer *a, answer *b, bool ordered)
     if (a->code == SQLITE_DONE && strchr("IUD", w->sql[0]) && a->changes != b->changes) {
         give_up(w, "changes(): memwal %d, the ordinary table %d", a->changes, b->changes);
     }
-    if (w->kind != TEXT_KEY && a->code == SQLITE_DONE && a->last_rowid != b->last_rowid) {
+    if (has_rowid(w) && a->code == SQLITE_DONE && a->last_rowid != b->last_rowid) {
         give_up(w, "last_insert_rowid(): memwal %lld, the ordinary table %lld",
                 (long long)a->last_rowid, (long long)b->last_rowid);
     }
@@ -232,6 +245,18 @@ static void begin_sql(world *w)
     w->sql[0] = 0;
 }
 
+/* Whole numbers that no real is equal to. */
+static bool is_inexact(const char *value)
+{
+    static const char *const numbers[] = {"9223372036854775807", "9007199254740993",
+                                          "'9007199254740993'", "'9223372036854775808'",
+                                          "123456789012345678"};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (strcmp(value, numbers[i]) == 0) return true;
+    }
+    return false;
+}
+
 static void say_value(world *w)
 {
     static const char *const odd[] = {
@@ -243,7 +268,8 @@ static void say_value(world *w)
         "zeroblob(70)", "hex(zeroblob(40))", "4.0e18", "1.1",
     };
     if (one_in(w, 2)) {
-        say(w, "%s", ONE_OF(w, odd));
+        const char *value = ONE_OF(w, odd);
+        say(w, "%s", w->real_key && is_inexact(value) ? "0.25" : value);
     } else if (one_in(w, 2)) {
         say(w, "%d", pick(w, 200) - 100);
     } else {
@@ -263,9 +289,38 @@ static void say_solid_value(world *w)
 /* An id that fits. A datatype mismatch in the middle of INSERT OR IGNORE leaves the rows before it
 ** in an ordinary table, for which SQLite then opens no statement journal; memwal undoes the
 ** statement. */
+/* A value for a column of a key that takes all types; few of them, so that they meet. */
+static void say_any_id(world *w)
+{
+    static const char *const odd[] = {
+        "''", "x''", "'a'", "'A'", "'1'", "'01'", "'1.0'", "' 2 '", "'1e0'", "'0x1'", "-0.0",
+        "0.0", "1e300", "'1e999'", "9223372036854775807", "-9223372036854775808",
+        "9223372036854775807.0", "9007199254740992", "9007199254740993", "9007199254740994.0",
+        "'9007199254740993'", "x'00'", "x'31'", "x'0000'", "'a'||char(0)", "'a'||char(0)||'b'",
+        "char(0)", "char(233)", "char(128512)", "'a'||char(1)", "x'6100'", "-1.5", "NULL", "'-'",
+        "' '", "':'", "zeroblob(3)", "1e-320", "-1e999",
+    };
+    switch (pick(w, 5)) {
+    case 0: {
+        const char *value = ONE_OF(w, odd);
+        say(w, "%s", w->real_key && is_inexact(value) ? "0.25" : value);
+        break;
+    }
+    case 1: say(w, "'k%d'", pick(w, 6)); break;
+    case 2: say(w, "%d.%d", pick(w, 5), one_in(w, 2) ? 0 : 5); break;
+    default: say(w, "%d", pick(w, w->kind == LIST_KEY ? 6 : 40)); break;
+    }
+}
+
 static void say_plain_id(world *w)
 {
-    say(w, w->kind == TEXT_KEY ? "'k%d'" : "%d", pick(w, 60));
+    if (has_rowid(w)) {
+        say(w, "%d", pick(w, 60));
+    } else if (w->kind == TEXT_KEY) {
+        say(w, "'k%d'", pick(w, 60));
+    } else {
+        say_any_id(w);
+    }
 }
 
 static void say_id(world *w)
@@ -278,24 +333,55 @@ static void say_id(world *w)
         "''", "'a'||char(0)||'b'", "'a'||char(0)||'c'", "'a'", "'A'", "NULL", "7", "8.0", "'08'",
         "char(233)", "char(65535)", "char(128512)", "hex(zeroblob(60))", "' '", "'K3'",
     };
-    if (w->kind == TEXT_KEY) {
-        if (one_in(w, 8)) {
-            say(w, "%s", ONE_OF(w, odd_texts));
-        } else {
-            say_plain_id(w);
-        }
-    } else if (one_in(w, 12)) {
+    if (has_rowid(w) && one_in(w, 12)) {
         say(w, "%s", ONE_OF(w, odd_integers));
+    } else if (w->kind == TEXT_KEY && one_in(w, 8)) {
+        say(w, "%s", ONE_OF(w, odd_texts));
     } else {
         say_plain_id(w);
     }
 }
 
+/* Values for all columns of the key. */
+static void say_ids(world *w, bool single)
+{
+    for (int i = 0; i < w->parts; i++) {
+        if (single) {
+            say_id(w);
+        } else {
+            say_plain_id(w);
+        }
+        say(w, ", ");
+    }
+}
+
+/* The columns of the key, each with what stands behind it. */
+static void say_names(world *w, const char *behind, const char *between)
+{
+    if (w->kind == NO_KEY) say(w, "rowid%s", behind);
+    for (int i = 0; i < w->parts; i++) {
+        say(w, "%s%s%s", i > 0 ? between : "", part_names[i], behind);
+    }
+}
+
+/* One row by its key. */
+static void say_key_condition(world *w)
+{
+    if (w->kind == NO_KEY) {
+        say(w, "rowid = ");
+        say_id(w);
+    }
+    for (int i = 0; i < w->parts; i++) {
+        say(w, "%s%s = ", i > 0 ? " AND " : "", part_names[i]);
+        say_id(w);
+    }
+}
+
 static const char *id_name(world *w)
 {
-    if (w->kind == TEXT_KEY) return "id";
     if (w->kind == NO_KEY) return "rowid";
-    return one_in(w, 3) ? "rowid" : "id";
+    if (w->kind == ROWID_KEY) return one_in(w, 3) ? "rowid" : "id";
+    return part_names[pick(w, w->parts)];
 }
 
 /* Anything may stand on the other side of a comparison with the id. */
@@ -313,6 +399,32 @@ static void say_argument(world *w)
     }
 }
 
+/* What only a key of several columns is asked. */
+static void say_list_condition(world *w)
+{
+    static const char *const operators[] = {"=", "<", "<=", ">", ">=", "IS"};
+    int equals = pick(w, w->parts);
+    switch (pick(w, 4)) {
+    case 0:
+        say(w, "(id, id2) %s (", ONE_OF(w, operators));
+        say_id(w);
+        say(w, ", ");
+        say_id(w);
+        say(w, ")");
+        break;
+    case 1: say(w, "(id, id2) IN (SELECT id, id2 FROM t WHERE a > 10)"); break;
+    default:
+        for (int i = 0; i < equals; i++) {
+            say(w, "%s %s ", part_names[i], one_in(w, 5) ? "IN (5, 'k1'," : "= (");
+            say_argument(w);
+            say(w, ") AND ");
+        }
+        say(w, "%s %s ", part_names[equals], ONE_OF(w, operators));
+        say_argument(w);
+        break;
+    }
+}
+
 static void say_condition(world *w)
 {
     static const char *const operators[] = {"=", "=", "<", "<=", ">", ">=", "<>", "IS", "IS NOT"};
@@ -320,6 +432,10 @@ static void say_condition(world *w)
     static const char *const patterns[] = {"'k1%'", "'K2%'", "'%3'", "'v%'", "'1%'", "'a%'"};
     static const char *const types[] = {"INTEGER", "REAL", "NUMERIC", "TEXT", "BLOB"};
     const char *id = id_name(w);
+    if (w->kind == LIST_KEY && one_in(w, 3)) {
+        say_list_condition(w);
+        return;
+    }
     switch (pick(w, 12)) {
     case 0:
     case 1:
@@ -366,7 +482,10 @@ static void say_where(world *w)
     say(w, " WHERE ");
     say_condition(w);
     if (one_in(w, 4)) {
-        say(w, one_in(w, 2) ? " AND " : " OR ");
+        /* An ordinary table may delete rows before it looks for the first time at what the second
+        ** condition selects from it. */
+        bool both = one_in(w, 2) || w->sql[0] == 'D';
+        say(w, both ? " AND " : " OR ");
         say_condition(w);
     }
 }
@@ -383,14 +502,7 @@ static void say_conflict(world *w)
 static void say_row(world *w, bool single)
 {
     say(w, "(");
-    if (w->kind != NO_KEY) {
-        if (single) {
-            say_id(w);
-        } else {
-            say_plain_id(w);
-        }
-        say(w, ", ");
-    }
+    say_ids(w, single);
     say_value(w);
     say(w, ", ");
     say_solid_value(w);
@@ -411,20 +523,22 @@ static void make_insert(world *w)
 {
     say(w, "INSERT");
     say_conflict(w);
-    if (w->kind != TEXT_KEY && one_in(w, 6)) {
+    if (has_rowid(w) && one_in(w, 6)) {
         say(w, " INTO t(rowid, b, m) VALUES(");
         say_id(w);
         say(w, ", 'r', 1)");
         return;
     }
-    if (w->kind != TEXT_KEY && one_in(w, 4)) {
+    if (has_rowid(w) && one_in(w, 4)) {
         say(w, " INTO t(a, m) VALUES(1, ");
         say_value(w);
         say(w, "), (2, 'two')");
         return;
     }
     int more = one_in(w, 3) ? pick(w, 6) : 0;
-    say(w, " INTO t(%sa, b, c, d, n, m) VALUES", w->kind == NO_KEY ? "" : "id, ");
+    say(w, " INTO t(");
+    for (int i = 0; i < w->parts; i++) say(w, "%s, ", part_names[i]);
+    say(w, "a, b, c, d, n, m) VALUES");
     say_row(w, more == 0);
     for (; more > 0; more--) {
         say(w, ", ");
@@ -435,16 +549,18 @@ static void make_insert(world *w)
 static void make_insert_select(world *w)
 {
     const char *id = w->kind == NO_KEY ? "rowid" : "id";
+    bool textual = w->kind == TEXT_KEY || (!has_rowid(w) && one_in(w, 2));
     say(w, "INSERT");
     say_conflict(w);
-    if (w->kind == TEXT_KEY) {
-        say(w, " INTO t(id, a, b, c, d, n, m) SELECT 's'||id, d, b, n, a, c, m FROM t");
-    } else {
-        say(w, " INTO t(%s, a, b, c, d, n, m) SELECT %s + %d, d, b, n, a, c, m FROM t", id, id,
-            pick(w, 100));
-    }
+    say(w, " INTO t(");
+    say_names(w, ", ", "");
+    say(w, "a, b, c, d, n, m) SELECT ");
+    say(w, textual ? "'s'||%s, " : "%s + %d, ", id, pick(w, 100));
+    for (int i = 1; i < w->parts; i++) say(w, "%s, ", part_names[i]);
+    say(w, "d, b, n, a, c, m FROM t");
     say_where(w);
-    say(w, " ORDER BY %s", id);
+    say(w, " ORDER BY ");
+    say_names(w, "", ", ");
 }
 
 static void make_update(world *w)
@@ -466,18 +582,18 @@ static void make_update(world *w)
             say_solid_value(w);
         }
         say_where(w);
-    } else if (one_in(w, 2)) { /* one id onto another */
+    } else if (one_in(w, 2) || w->wide) { /* one id onto another */
         say_conflict(w);
         say(w, " t SET %s = ", id_name(w));
         say_id(w);
-        say(w, " WHERE %s = ", w->kind == NO_KEY ? "rowid" : "id");
-        say_id(w);
-    } else { /* many ids */
-        static const char *const clauses[] = {"", " OR IGNORE", " OR FAIL", " OR ABORT"};
+        say(w, " WHERE ");
+        say_key_condition(w);
+    } else { /* many ids; which of them comes first counts, and in UTF-16 texts have another order */
+        static const char *const clauses[] = {"", " OR ABORT", " OR IGNORE", " OR FAIL"};
         const char *id = id_name(w);
         say(w, "%s t SET %s = ", ONE_OF(w, clauses), id);
-        if (w->kind == TEXT_KEY) {
-            say(w, "%s", one_in(w, 2) ? "'m'||id" : "substr(id, 2)");
+        if (w->kind == TEXT_KEY || (!has_rowid(w) && one_in(w, 2))) {
+            say(w, one_in(w, 2) ? "'m'||%s" : "substr(%s, 2)", id);
         } else {
             say(w, "%s + %d", id, one_in(w, 2) ? 1 : pick(w, 90) - 30);
         }
@@ -517,27 +633,33 @@ static bool make_select(world *w)
     }
     if (one_in(w, 6)) {
         static const char *const ends[] = {"min", "max", "count", "total"};
-        say(w, "SELECT %s(%s) FROM t", ONE_OF(w, ends), id);
+        /* Which of 4 and 4.0 is given, and how sums are rounded, depends on the order of the rows,
+        ** which in UTF-16 is another one. */
+        say(w, "SELECT %s(%s) FROM t", w->wide ? "count" : ONE_OF(w, ends), id);
         if (one_in(w, 2)) say_where(w);
         return true;
     }
     bool ordered = one_in(w, 2);
-    say(w, "SELECT %s%s FROM t", ordered ? "rowid_or_id, " : "",
-        ordered ? "a, b" : ONE_OF(w, columns));
-    char *place = strstr(w->sql, "rowid_or_id");
-    if (place) { /* same width, so the rest stays where it is */
-        memset(place, ' ', strlen("rowid_or_id"));
-        memcpy(place, id, strlen(id));
-    }
+    say(w, "SELECT ");
+    if (ordered) say_names(w, ", ", "");
+    const char *what = ordered ? "a, b" : ONE_OF(w, columns);
+    say(w, "%s FROM t", w->wide && strstr(what, "sum") ? "count(*)" : what);
     if (!one_in(w, 5)) say_where(w);
     if (!ordered) return false;
-    say(w, " ORDER BY %s %s", id, one_in(w, 2) ? "DESC" : "");
-    if (one_in(w, 5)) say(w, ", a");
-    if (one_in(w, 3)) say(w, " LIMIT %d", pick(w, 10));
-    if (w->sql[w->sql_size - 1] >= '0' && w->sql[w->sql_size - 1] <= '9' &&
-        strstr(w->sql, "LIMIT")) {
-        say(w, " OFFSET %d", pick(w, 4));
+    say(w, " ORDER BY ");
+    if (w->kind == LIST_KEY && one_in(w, 3)) {
+        for (int i = 0; i < w->parts; i++) {
+            say(w, "%s%s %s", i > 0 ? ", " : "", part_names[i], one_in(w, 2) ? "DESC" : "");
+        }
+    } else if (w->kind == ROWID_KEY && one_in(w, 3)) {
+        say(w, "rowid");
+    } else {
+        say_names(w, one_in(w, 2) ? " DESC" : "", ", ");
     }
+    if (one_in(w, 5)) say(w, ", a");
+    if (!one_in(w, 3)) return true;
+    say(w, " LIMIT %d", pick(w, 10));
+    if (one_in(w, 2)) say(w, " OFFSET %d", pick(w, 4));
     return true;
 }
 
@@ -577,6 +699,7 @@ static void open_sides(world *w)
         char path[2 * NAME_BYTES];
         snprintf(path, sizeof path, "%s/%s", w->folder, files[i]);
         if (sqlite3_open(path, &w->sides[i]) != SQLITE_OK) give_up(w, "cannot open %s", path);
+        if (w->wide) must(w, w->sides[i], "PRAGMA encoding='UTF-16le'");
         must(w, w->sides[i], "PRAGMA synchronous=OFF");
     }
     load_memwal(w, w->sides[0]);
@@ -602,21 +725,41 @@ static void reopen(world *w)
     if (w->temp) must(w, w->sides[0], sql);
 }
 
+static void choose_key(world *w)
+{
+    static const char *const types[] = {"BLOB", "REAL", "NUMERIC", "INT", "", "BIGINT", "DATETIME"};
+    static const char *const list_types[] = {"BLOB", "REAL", "NUMERIC", "INT", "", "INTEGER",
+                                             "TEXT", "VARCHAR(9)", "TEXT"};
+    w->kind = (kind)pick(w, KINDS + 3);
+    if (w->kind >= KINDS) w->kind = one_in(w, 2) ? VALUE_KEY : LIST_KEY;
+    w->parts = w->kind == NO_KEY ? 0 : w->kind == LIST_KEY ? 2 + pick(w, 2) : 1;
+    w->types[0] = w->kind == ROWID_KEY ? "INTEGER" : w->kind == TEXT_KEY ? "TEXT" : ONE_OF(w, types);
+    for (int i = 0; w->kind == LIST_KEY && i < w->parts; i++) w->types[i] = ONE_OF(w, list_types);
+    for (int i = 0; i < w->parts; i++) w->real_key = w->real_key || !strcmp(w->types[i], "REAL");
+}
+
 static void create_tables(world *w)
 {
-    static const char *const keys[] = {"id INTEGER PRIMARY KEY, ", "id TEXT PRIMARY KEY, ", ""};
-    static const char *const ordinary_keys[] = {"id INTEGER PRIMARY KEY, ",
-                                                "id TEXT PRIMARY KEY NOT NULL, ", ""};
     static const char columns[] = "a INTEGER, b TEXT NOT NULL DEFAULT 'b', c REAL, d, "
                                   "n NUMERIC COLLATE NOCASE, m REAL NOT NULL";
+    char keys[NAME_BYTES] = "";
+    char list[NAME_BYTES] = "";
     char sql[SQL_BYTES];
-    snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE %s.t USING memwal(%s%s%s%s)",
-             w->temp ? "temp" : "main", keys[w->kind], columns, w->temp ? ", path='store'" : "",
+    for (int i = 0; i < w->parts; i++) {
+        sprintf(keys + strlen(keys), "%s %s%s, ", part_names[i], w->types[i],
+                w->kind == LIST_KEY ? "" : " PRIMARY KEY");
+    }
+    if (w->kind == LIST_KEY) {
+        sprintf(list, ", PRIMARY KEY(id, id2%s)", w->parts > 2 ? ", id3" : "");
+    }
+    snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE %s.t USING memwal(%s%s%s%s%s)",
+             w->temp ? "temp" : "main", keys, columns, list, w->temp ? ", path='store'" : "",
              w->options);
     must(w, w->sides[0], sql);
-    snprintf(sql, sizeof sql, "CREATE TABLE t(%s%s)%s", ordinary_keys[w->kind], columns,
-             w->kind == TEXT_KEY ? " WITHOUT ROWID" : "");
+    snprintf(sql, sizeof sql, "CREATE TABLE t(%s%s%s)%s", keys, columns, list,
+             has_rowid(w) ? "" : " WITHOUT ROWID");
     must(w, w->sides[1], sql);
+    if (getenv("VERBOSE")) printf("%s\n", sql);
 }
 
 static void choose_options(world *w)
@@ -658,7 +801,8 @@ static void check_count(world *w)
 static void dump(world *w)
 {
     begin_sql(w);
-    say(w, "SELECT %s, * FROM t ORDER BY 1", w->kind == TEXT_KEY ? "id" : "rowid");
+    say(w, "SELECT %s* FROM t ORDER BY ", has_rowid(w) ? "rowid, " : "");
+    say_names(w, "", ", ");
     run_both(w, true);
     begin_sql(w);
     say(w, "SELECT count(*) FROM t");
@@ -708,9 +852,10 @@ static void remove_folder(const world *w)
 static void run_seed(uint64_t seed, int statements)
 {
     world w = {.seed = seed, .random = seed};
-    w.kind = (kind)pick(&w, KINDS);
+    choose_key(&w);
     choose_options(&w);
     w.temp = one_in(&w, 3);
+    w.wide = one_in(&w, 8);
     make_folder(&w);
     open_sides(&w);
     create_tables(&w);
@@ -718,6 +863,166 @@ static void run_seed(uint64_t seed, int statements)
     dump(&w);
     close_sides(&w);
     remove_folder(&w);
+}
+
+/* ---- every comparison ----------------------------------------------------------------------- */
+
+/* Keys that differ in every kind of place; NULL is refused and the same number meets itself. */
+static const char *const key_pool[] = {
+    "-1e999", "-1e300", "-9223372036854775807", "-1.5", "-1", "0", "-0.0", "0.5", "1", "1.0", "2",
+    "9007199254740992", "9007199254740993", "9007199254740994.0", "9223372036854775807",
+    "9223372036854775807.0", "1e999", "''", "' 1'", "'1'", "'1.0'", "'01'", "'10'", "'2'", "':'",
+    "'A'", "'a'", "'a'||char(0)", "'a'||char(0)||'b'", "'a'||char(1)", "'k'", "char(233)",
+    "char(128512)", "x''", "x'00'", "x'0000'", "x'00ff'", "x'31'", "x'61'", "NULL",
+};
+
+enum { POOL = sizeof key_pool / sizeof *key_pool };
+
+static void run_sql(world *w, const char *sql)
+{
+    begin_sql(w);
+    say(w, "%s", sql);
+    run_both(w, true);
+    w->statement++;
+}
+
+/* What keys are compared with: bare, and as values of columns of each affinity. */
+static void fill_arguments(world *w)
+{
+    for (int side = 0; side < 2; side++) {
+        must(w, w->sides[side], "CREATE TABLE x(n INTEGER PRIMARY KEY, x, i INTEGER, t TEXT, r REAL)");
+    }
+    for (int i = 0; i < POOL; i++) {
+        if (w->real_key && is_inexact(key_pool[i])) continue;
+        begin_sql(w);
+        say(w, "INSERT INTO x(x) VALUES(%s)", key_pool[i]);
+        run_both(w, true);
+    }
+    run_sql(w, "INSERT INTO x(x) VALUES('abc'), ('1e0')");
+    run_sql(w, "UPDATE x SET i = x, t = x, r = x");
+}
+
+static void fill_keys(world *w)
+{
+    run_sql(w, "BEGIN");
+    for (int i = 0; i < POOL; i++) {
+        for (int j = 0; j < POOL; j++) {
+            begin_sql(w);
+            say(w, "INSERT OR IGNORE INTO t(id, %sm) VALUES(%s, ", w->parts > 1 ? "id2, " : "",
+                key_pool[i]);
+            if (w->parts > 1) say(w, "%s, ", key_pool[j]);
+            say(w, "%d)", POOL * i + j);
+            run_both(w, true);
+            if (w->parts == 1) break;
+        }
+        if (i != POOL / 2) continue;
+        run_sql(w, "COMMIT");
+        must(w, w->sides[0], "SELECT memwal_flush('t')");
+        run_sql(w, "BEGIN");
+    }
+    run_sql(w, "COMMIT");
+}
+
+/* A statement in which @ stands for a column of x: x, i, t or r. */
+static void run_with(world *w, const char *sql, char column, bool ordered)
+{
+    begin_sql(w);
+    for (; *sql; sql++) say(w, "%c", *sql == '@' ? column : *sql);
+    run_both(w, ordered);
+    w->statement++;
+}
+
+#define ONE_ARGUMENT "SELECT count(*), total(p.n), total(m * p.n) FROM x p CROSS JOIN t ON "
+#define TWO_ARGUMENTS                                                                    \
+    "SELECT count(*), total(p.n * q.n), total(m * p.n) FROM x p CROSS JOIN x q CROSS JOIN t " \
+    "ON q.n % 3 = 0 AND "
+
+static void compare_conditions(world *w, char column)
+{
+    static const char *const single[] = {
+        ONE_ARGUMENT "id = p.@",
+        ONE_ARGUMENT "id IS p.@",
+        ONE_ARGUMENT "id < p.@",
+        ONE_ARGUMENT "id <= p.@",
+        ONE_ARGUMENT "id > p.@",
+        ONE_ARGUMENT "id >= p.@",
+        ONE_ARGUMENT "id IN (SELECT @ FROM x WHERE n % 7 = p.n % 7)",
+        TWO_ARGUMENTS "id > p.@ AND id < q.@",
+        TWO_ARGUMENTS "id BETWEEN p.@ AND q.@",
+        TWO_ARGUMENTS "id IN (p.@, q.@)",
+    };
+    static const char *const several[] = {
+        ONE_ARGUMENT "id > p.@",
+        ONE_ARGUMENT "id <= p.@",
+        ONE_ARGUMENT "id IS p.@",
+        ONE_ARGUMENT "id2 = p.@",
+        ONE_ARGUMENT "(id, id2) >= (p.@, p.@)",
+        ONE_ARGUMENT "id IN (SELECT @ FROM x WHERE n % 7 = p.n % 7) AND id2 = p.@",
+        TWO_ARGUMENTS "id = p.@ AND id2 = q.@",
+        TWO_ARGUMENTS "id = p.@ AND id2 < q.@",
+        TWO_ARGUMENTS "id = p.@ AND id2 >= q.@",
+        TWO_ARGUMENTS "id = p.@ AND id2 IN (q.@, 1, '1', x'31')",
+        "SELECT m, id, id2 FROM x p CROSS JOIN t ON id = p.@ AND p.n = 7 ORDER BY id2",
+    };
+    size_t count = w->parts == 1 ? sizeof single / sizeof *single : sizeof several / sizeof *several;
+    for (size_t i = 0; i < count; i++) {
+        run_with(w, w->parts == 1 ? single[i] : several[i], column, i + 1 == count);
+    }
+}
+
+/* Rows of one key in order, which the planner may leave to the table. */
+static void compare_orders(world *w)
+{
+    for (int i = 0; i < POOL; i++) {
+        if (w->real_key && is_inexact(key_pool[i])) continue;
+        begin_sql(w);
+        say(w, "SELECT id, id2, m FROM t WHERE id = %s ORDER BY id2 %s", key_pool[i],
+            i % 2 ? "DESC" : "");
+        run_both(w, true);
+        w->statement++;
+    }
+    for (int i = 0; i < POOL * 4; i++) {
+        begin_sql(w);
+        say(w, "SELECT id2 FROM t WHERE id = (SELECT %c FROM x WHERE n = %d) ", "xitr"[i % 4],
+            i / 4 + 1);
+        if (i % 3 == 0) say(w, "AND id2 >= (SELECT %c FROM x WHERE n = 9) ", "xitr"[i / 3 % 4]);
+        say(w, "ORDER BY id2 %s LIMIT 50", i % 5 ? "" : "DESC");
+        run_both(w, true);
+        w->statement++;
+    }
+}
+
+static int compare_key(const char *type, const char *second)
+{
+    world w = {.kind = second ? LIST_KEY : VALUE_KEY, .types = {type, second}};
+    w.parts = second ? 2 : 1;
+    w.real_key = strcmp(type, "REAL") == 0 || (second && strcmp(second, "REAL") == 0);
+    snprintf(w.options, sizeof w.options,
+             ", memtable='64KB', background=off, durability=normal, group_rows=64");
+    make_folder(&w);
+    open_sides(&w);
+    create_tables(&w);
+    fill_arguments(&w);
+    fill_keys(&w);
+    for (const char *column = "xitr"; *column; column++) compare_conditions(&w, *column);
+    if (second) compare_orders(&w);
+    dump(&w);
+    close_sides(&w);
+    remove_folder(&w);
+    return w.statement;
+}
+
+/* Every comparison of every key with every argument; not random. */
+static int compare_all(void)
+{
+    static const char *const types[] = {"BLOB", "TEXT", "INT", "REAL", "NUMERIC"};
+    enum { TYPES = sizeof types / sizeof *types };
+    int statements = 0;
+    for (int i = 0; i < TYPES; i++) {
+        if (strcmp(types[i], "TEXT") != 0) statements += compare_key(types[i], NULL);
+        for (int j = 0; j < TYPES; j++) statements += compare_key(types[i], types[j]);
+    }
+    return statements;
 }
 
 int main(int argc, char **argv)
@@ -728,7 +1033,8 @@ int main(int argc, char **argv)
         printf("seed %s: %d statements, 0 differences\n", argv[1], statements);
         return 0;
     }
+    int compared = compare_all();
     for (uint64_t seed = 1; seed <= STANDARD_SEEDS; seed++) run_seed(seed, statements);
-    printf("%d statements, 0 differences\n", STANDARD_SEEDS * statements);
+    printf("%d statements, 0 differences\n", STANDARD_SEEDS * statements + compared);
     return 0;
 }
