@@ -29,6 +29,13 @@
 ** that stand before a copied group are first brought to at least half of its size, together with
 ** the rows of one group if need be.
 **
+** Dictionaries are trained when everything is to become one level, not by merges that are due.
+** Measured with 250,000 rows of 1 KB of json in random order, dictionaries in all merges: files of
+** 16 MB take 0.306 bytes per byte of data instead of 0.345, and the load with its merges about 1.0 s
+** more CPU time (a busy machine, 3 runs to 5). Without the higher level of compression it is 0.341
+** for 0.6 s (1 run), so that is no way out. Who asks for a compaction waits for it and wants it small;
+** a load must not wait. A sample of half a file's size leaves room to use it.
+**
 ** Slices: a step merges a bounded number of rows and bytes, so whoever runs it can flush, stop or
 ** be interrupted in between; nothing is locked over a step that a writer or reader needs. */
 #include "compact.h"
@@ -111,7 +118,7 @@ static void sum_up(mw_compact *self, mw_file_run run)
     }
 }
 
-static void set_options(mw_compact *self)
+static void set_options(mw_compact *self, mw_compact_what what)
 {
     mw_store *store = self->store;
     const mw_options now = mw_store_options(store);
@@ -119,6 +126,9 @@ static void set_options(mw_compact *self)
     self->options.compression = now.compression;
     self->options.group_rows = now.group_rows;
     self->options.page_bytes = now.page_bytes;
+    if (what == MW_COMPACT_ALL) {
+        self->options.sample_bytes = mw_min(MW_TABLE_SAMPLE_BYTES, self->limits.file_bytes / 2);
+    }
     sum_up(self, self->pick.above);
     sum_up(self, self->pick.below);
     for (uint32_t level = 0; level < MW_LEVELS_MAX; level++) {
@@ -212,7 +222,7 @@ mw_rc mw_compact_start(mw_store *store, const mw_compact_task *task, mw_compact 
     if (rc != MW_OK) return rc;
     self->pick = pick;
     if (pick.kind == MW_PICK_MERGE) {
-        set_options(self);
+        set_options(self, task->what);
         rc = start_merge(self, err);
     }
     if (rc == MW_OK) {
