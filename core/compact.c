@@ -258,9 +258,8 @@ static mw_rc finish_output(mw_compact *self, mw_err *err)
     return rc;
 }
 
-/* Moves on to the first file of a deeper level that does not end before the key at hand. Returns
-** how many files were passed. */
-static uint32_t pass_files(mw_compact *self, uint32_t level)
+/* Moves on to the first file of a deeper level that does not end before the key at hand. */
+static void pass_files(mw_compact *self, uint32_t level)
 {
     const mw_file_run *run = &self->version->files->levels.files[level];
     uint32_t before = self->passed[level];
@@ -268,7 +267,7 @@ static uint32_t pass_files(mw_compact *self, uint32_t level)
            mw_slice_compare(input(self, self->passed[level])->keys.max, self->merge->key) < 0) {
         self->passed[level]++;
     }
-    return self->passed[level] - before;
+    if (level == self->pick.output + 1) self->spanned += self->passed[level] - before;
 }
 
 /* Has a deeper level room for the id at hand? */
@@ -277,7 +276,7 @@ static bool may_lie_deeper(mw_compact *self)
     const mw_levels *levels = &self->version->files->levels;
     for (uint32_t level = self->pick.output + 1; level <= levels->deepest; level++) {
         const mw_file_run *run = &levels->files[level];
-        (void)pass_files(self, level);
+        pass_files(self, level);
         if (self->passed[level] < run->first + run->count &&
             mw_levels_in_range(self->version->manifest, self->passed[level], self->merge->key)) {
             return true;
@@ -286,11 +285,9 @@ static bool may_lie_deeper(mw_compact *self)
     return false;
 }
 
-/* Does the id at hand begin another file? */
-static bool begins_file(mw_compact *self)
+/* Does the id at hand begin another file than the one at hand? */
+static bool begins_file(const mw_compact *self)
 {
-    uint32_t next = self->pick.output + 1;
-    if (next < MW_LEVELS_MAX) self->spanned += pass_files(self, next);
     return mw_table_writer_bytes(self->writer) >= self->limits.file_bytes ||
            self->spanned >= OVERLAP_FILES;
 }
@@ -299,6 +296,9 @@ static bool begins_file(mw_compact *self)
 static mw_rc need_output(mw_compact *self, mw_err *err)
 {
     mw_rc rc = MW_OK;
+    uint32_t next = self->pick.output + 1;
+    /* Also before an output is opened: what lies before its first id it does not overlap. */
+    if (next < MW_LEVELS_MAX) pass_files(self, next);
     if (self->writer && begins_file(self)) rc = finish_output(self, err);
     if (rc == MW_OK && !self->writer) rc = open_output(self, err);
     return rc;
