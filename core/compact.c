@@ -200,7 +200,9 @@ mw_rc mw_compact_start(mw_store *store, const mw_compact_task *task, mw_compact 
     /* In this order: whoever wrote to a generation that the version lists was undecided before it
     ** was listed. */
     mw_version *version = mw_store_version(store);
+    mw_store_lock(store);
     limits.below = mw_txn_undecided_generation(store);
+    mw_store_unlock(store);
     if (task->below > 0) limits.below = mw_min(limits.below, task->below);
     mw_pick pick = pick_for(task, version->manifest, &limits);
     if (pick.kind == MW_PICK_NOTHING) {
