@@ -710,6 +710,37 @@ static void nobody_is_held_back_for_an_undecided_transaction(void **state)
     }
 }
 
+/* ... nor for what it has come to be in the way of while a writer waited for older merges. */
+static void a_wait_for_merges_ends_when_an_undecided_transaction_stops_them(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    char path[ENGINE_PATH_BYTES];
+    mw_db *db = open_unmergeable(world, true);
+    assert_true(engine_file(world, "table-", 0, path));
+    pile_up(db, 3);
+    mw_txn *undecided = engine_begin(db);
+    engine_txn_put(undecided, 500, "u");
+    assert_int_equal(mw_txn_prepare(undecided, MW_TXN_LIGHT, NULL), MW_OK);
+    pile_up(db, 7);
+    mw_store_lock(engine_store(db));
+    engine_store(db)->options.memtable_bytes = 500;
+    mw_store_unlock(engine_store(db));
+    engine_fill(db, 1000, 60, "large"); /* files enough for a refusal, all behind `undecided` */
+    engine_flush(db);
+    assert_in_range(engine_figure(db, "generations"), 12, 100);
+    engine_call put = put_call(db, 100, "x");
+    engine_start(&put);
+    assert_false(engine_ends(&put, SOON_MS));
+    sim_file_flip(world, path, 8 * 80); /* what is older can be merged again */
+    assert_true(engine_ends(&put, 20000));
+    assert_int_equal(engine_wait(&put), MW_OK);
+    assert_in_range(engine_figure(db, "generations"), 8, 100);
+    engine_rollback(undecided);
+    engine_close(db);
+    engine_end(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -735,6 +766,7 @@ int main(void)
         cmocka_unit_test(nobody_waits_for_a_writer_that_is_held_back),
         cmocka_unit_test(without_a_thread_writers_are_refused_with_the_merges_failure),
         cmocka_unit_test(nobody_is_held_back_for_an_undecided_transaction),
+        cmocka_unit_test(a_wait_for_merges_ends_when_an_undecided_transaction_stops_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
