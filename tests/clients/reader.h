@@ -199,11 +199,11 @@ typedef struct key_kind {
 static const key_kind key_kinds[] = {
     {"integer", "id INTEGER PRIMARY KEY, ", "", "id", "i"},
     {"text", "id TEXT PRIMARY KEY, ", "", "id", "t"},
-    {"rowid", "", "", "rowid", "i"},
     {"untyped", "id PRIMARY KEY, ", "", "id", "a"},
     {"composite", "session TEXT, seq INTEGER, kind, ", ", PRIMARY KEY(session, seq, kind)",
      "session, seq, kind", "tna"},
     {"turned", "b BLOB, \"re al\" REAL DEFAULT 1.5, ", ", PRIMARY KEY(\"re al\", b)", "\"re al\", b", "rb"},
+    {"rowid", "", "", "rowid", "i"},
     {"blob", "id BLOB PRIMARY KEY, ", "", "id", "b"},
     {"real", "id REAL PRIMARY KEY, ", "", "id", "r"},
     {"numeric", "id DECIMAL(10, 5) PRIMARY KEY, ", "", "id", "n"},
