@@ -172,7 +172,8 @@ static void the_reader_gives_the_rows_that_a_killed_store_opens_with(void **stat
     reader r = reader_start();
     for (int k = 0; k < KEY_KINDS; k++) {
         place here;
-        place_make(&here, &key_kinds[k], seed, "memtable = '16KB', group_rows = 24, page_bytes = 300, file_bytes = '16KB'");
+        place_make(&here, &key_kinds[k], seed,
+                   "memtable = '16KB', group_rows = 24, page_bytes = 300, file_bytes = '16KB'");
         for (long i = 0; i < kills; i++) {
             client_close(here.db);
             change_until_killed(&here);
