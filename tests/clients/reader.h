@@ -119,6 +119,25 @@ static inline lines reader_ask(reader *r, const char *path)
     return all;
 }
 
+/* Notes in `met` what the store in this folder consists of. */
+static inline void note_facts(const char *path, reader *r, lines *met)
+{
+    char ask[READER_PATH_BYTES];
+    path_make(ask, "? %s", path);
+    lines facts = reader_ask(r, ask);
+    for (size_t i = 0; i < facts.count; i++) {
+        if (!lines_have(met, facts.line[i])) lines_add(met, reader_need(strdup(facts.line[i])));
+    }
+    lines_free(&facts);
+}
+
+static inline void must_have_met(const lines *met, const char *const *wanted)
+{
+    for (; *wanted; wanted++) {
+        if (!lines_have(met, *wanted)) client_fail("no store had this: %s", *wanted);
+    }
+}
+
 /* ---- the engine's rows, in the same form ------------------------------------------------- */
 
 static inline void put_hex(FILE *to, const uint8_t *bytes, int count)
@@ -180,11 +199,11 @@ typedef struct key_kind {
 static const key_kind key_kinds[] = {
     {"integer", "id INTEGER PRIMARY KEY, ", "", "id", "i"},
     {"text", "id TEXT PRIMARY KEY, ", "", "id", "t"},
-    {"rowid", "", "", "rowid", "i"},
     {"untyped", "id PRIMARY KEY, ", "", "id", "a"},
     {"composite", "session TEXT, seq INTEGER, kind, ", ", PRIMARY KEY(session, seq, kind)",
      "session, seq, kind", "tna"},
     {"turned", "b BLOB, \"re al\" REAL DEFAULT 1.5, ", ", PRIMARY KEY(\"re al\", b)", "\"re al\", b", "rb"},
+    {"rowid", "", "", "rowid", "i"},
     {"blob", "id BLOB PRIMARY KEY, ", "", "id", "b"},
     {"real", "id REAL PRIMARY KEY, ", "", "id", "r"},
     {"numeric", "id DECIMAL(10, 5) PRIMARY KEY, ", "", "id", "n"},
@@ -453,13 +472,19 @@ static inline void place_name(place *here, const char *folder, const key_kind *k
     path_make(here->store, "%s/store", folder);
 }
 
-static inline void place_make(place *here, const key_kind *kind, uint64_t random,
-                              const char *options)
+/* A folder with an empty database. */
+static inline void place_begin(place *here, const key_kind *kind, uint64_t random)
 {
     char folder[PATH_MAX];
     client_folder_make(folder);
-    place_name(here, folder, kind, random ^ (uint64_t)(kind - key_kinds));
+    place_name(here, folder, kind, random);
     place_open(here);
+}
+
+static inline void place_make(place *here, const key_kind *kind, uint64_t random,
+                              const char *options)
+{
+    place_begin(here, kind, random ^ (uint64_t)(kind - key_kinds));
     client_run(here->db, "CREATE VIRTUAL TABLE t USING memwal(%s%s%s, path = 'store', %s)",
                kind->declared, value_columns, kind->constraint, options);
 }

@@ -794,6 +794,10 @@ class Store:
         """What there is, for tests that must have met it; each is a word for a search."""
         aborted = {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
         found = {"level %d" % file["level"] for file in self.manifest.files}
+        found.add("closed" if self.state and self.state.clean else "open")
+        for file in self.tables:
+            found.update("encoding %d" % encoding for encoding in file.table.encodings)
+            found.update(["dictionary"] if file.table.dictionaries else [])
         for segment, entry in self.log:
             name = {Record.COMMIT: "commit", Record.ABORT: "abort", Record.ADOPT: "adopt"}[entry.kind]
             found.add(name + (" taken back" if entry.position in aborted else ""))
