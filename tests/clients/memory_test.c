@@ -336,8 +336,10 @@ static void large_generations_are_merged_under_a_limit(void **state)
                    " background = 'off', merge_generations = 1000, memtable = '256MB')");
     for (int i = 0; i < GENERATIONS; i++) {
         int bytes = i == GENERATIONS / 2 ? 20 * LARGE : LARGE;
-        client_run(db, "INSERT OR REPLACE INTO t VALUES(%d, randomblob(%d));"
-                       "SELECT memwal_flush('t')", i * 7 % 150, bytes);
+        client_run(db,
+                   "INSERT OR REPLACE INTO t VALUES(%d, randomblob(%d));"
+                   "SELECT memwal_flush('t')",
+                   i * 7 % 150, bytes);
     }
     client_close(db);
     client_worker worker = client_worker_start(arguments);
