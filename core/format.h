@@ -34,9 +34,12 @@ enum { /* footer: the last bytes of a table file */
 };
 static_assert(MW_TABLE_FOOTER_MAGIC + 8 == MW_TABLE_FOOTER_BYTES, "the magic closes the footer");
 
-enum { /* fixed part of the properties; key kind, column count and column ids follow */
+enum { /* fixed part of the properties; key kind, columns and dictionaries follow */
     MW_TABLE_PROPERTIES_FIXED_BYTES = 11 * 8,
-    MW_TABLE_PROPERTIES_BYTES_MAX = MW_TABLE_PROPERTIES_FIXED_BYTES + 1 + 5 + 2000 * 5,
+    MW_TABLE_DICTIONARIES_MAX = 8,      /* of one file                              */
+    MW_DICTIONARY_BYTES_MAX = 65536,    /* before compression                       */
+    MW_TABLE_PROPERTIES_BYTES_MAX = MW_TABLE_PROPERTIES_FIXED_BYTES + 1 + 5 + 2000 * 5 + 1 +
+                                    MW_TABLE_DICTIONARIES_MAX * (3 * 5 + 8),
 };
 
 enum { /* groups */
@@ -60,12 +63,18 @@ enum { /* pages */
 
 enum { /* first byte of a page before compression */
     MW_PAGE_CONSTANT = 1, /* one value for all rows                                      */
-    MW_PAGE_INTEGERS = 2, /* offsets from the least                                      */
-    MW_PAGE_DELTAS = 3,   /* integers as differences, offsets from the least difference  */
-    MW_PAGE_REALS = 4,
+    MW_PAGE_INTEGERS = 2, /* distances from the least                                    */
+    MW_PAGE_DELTAS = 3,   /* integers as differences                                     */
+    MW_PAGE_REALS = 4,    /* their bits, as integers                                     */
     MW_PAGE_TEXTS = 5,    /* lengths, then bytes                                         */
     MW_PAGE_BLOBS = 6,
     MW_PAGE_MIXED = 7,    /* a type for each row, then integers, reals, lengths, bytes   */
+    MW_PAGE_DECIMALS = 8, /* reals as integers divided by a power of ten                 */
+    MW_PAGE_FEW = 9,      /* an index for each row, then a page of the different values  */
+    MW_PAGE_SHARED = 10,  /* texts or blobs that begin like the one before               */
+
+    MW_PAGE_FEW_MAX = 256,       /* different values of a page of few                    */
+    MW_PAGE_DECIMAL_DIGITS = 15, /* highest power of ten                                 */
 };
 
 enum { /* filter */

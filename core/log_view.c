@@ -31,7 +31,8 @@ typedef struct segment {
 } segment;
 
 struct mw_log_view {
-    const mw_env *env;
+    const mw_env *env; /* own_env */
+    mw_env own_env;    /* the store's goes with the store */
     segment *segments; /* oldest first; those before `at` are closed */
     uint32_t segment_count;
     uint32_t at;
@@ -102,7 +103,8 @@ mw_rc mw_log_view_open(mw_db *db, mw_log_view **out, mw_err *err)
     *out = NULL;
     mw_log_view *view = mw_alloc_zero(store->env, sizeof *view);
     if (!view) return mw_fail(err, MW_NOMEM, "no memory for a list of the log");
-    view->env = store->env;
+    view->own_env = *store->env;
+    view->env = &view->own_env;
     mw_store_lock(store);
     mw_version *version = mw_version_ref(store->version);
     view->visible = store->visible.position;
@@ -112,6 +114,7 @@ mw_rc mw_log_view_open(mw_db *db, mw_log_view **out, mw_err *err)
     mw_rc rc = list_segments(view, version, err);
     if (rc == MW_OK) rc = open_segments(view, store, err);
     mw_version_unref(version);
+    view->own_env.spare_files = NULL; /* of a store that may be gone by then */
     if (rc == MW_OK) {
         *out = view;
     } else {
@@ -123,11 +126,12 @@ mw_rc mw_log_view_open(mw_db *db, mw_log_view **out, mw_err *err)
 void mw_log_view_close(mw_log_view *view)
 {
     if (!view) return;
+    const mw_env env = view->own_env; /* outlives the view's memory */
     for (uint32_t i = 0; i < view->segment_count; i++) {
         mw_log_reader_close(view->segments[i].reader);
     }
-    mw_free(view->env, view->segments);
-    mw_free(view->env, view);
+    mw_free(&env, view->segments);
+    mw_free(&env, view);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -33,9 +33,20 @@ enum {
     RUNS_MAX = 1 << 14,         /* a quarter of what a manifest may list */
 };
 
+/* What the memory may hold beside that many runs. Looked at once a run: the option may be changed at
+** any time, by anybody. */
+static uint64_t spill_bytes(mw_store *store, uint32_t runs)
+{
+    uint64_t bytes = mw_store_options(store).memtable_bytes;
+    uint32_t steps = runs / RUNS_A_STEP;
+    while (steps-- > 0 && bytes < GROWN_BYTES_MAX) bytes *= 2;
+    return mw_min(bytes, SPILL_BYTES_MAX);
+}
+
 mw_rc mw_overlay_init(mw_overlay *overlay, mw_store *store, uint64_t base, mw_err *err)
 {
     *overlay = (mw_overlay){.store = store, .base = base, .last = base, .spilled = base};
+    overlay->limit_bytes = spill_bytes(store, 0);
     overlay->rows = mw_memtable_create(store->env);
     return overlay->rows ? MW_OK : mw_fail(err, MW_NOMEM, "no memory for a transaction");
 }
@@ -99,19 +110,11 @@ mw_rc mw_overlay_add(mw_overlay *overlay, const mw_log_op *op, int delta, mw_err
 
 /* ---- spilling -------------------------------------------------------------------------------- */
 
-static uint64_t spill_bytes(const mw_overlay *overlay)
-{
-    uint64_t bytes = overlay->store->options.memtable_bytes;
-    uint32_t steps = mw_runs_count(overlay->runs) / RUNS_A_STEP;
-    while (steps-- > 0 && bytes < GROWN_BYTES_MAX) bytes *= 2;
-    return mw_min(bytes, SPILL_BYTES_MAX);
-}
-
 bool mw_overlay_full(const mw_overlay *overlay)
 {
-    uint64_t limit = spill_bytes(overlay);
     size_t rows_bytes = mw_memtable_bytes(overlay->rows);
-    return rows_bytes > 0 && rows_bytes + overlay->change_count * sizeof(mw_change) >= limit;
+    uint64_t bytes = rows_bytes + overlay->change_count * sizeof(mw_change);
+    return rows_bytes > 0 && bytes >= overlay->limit_bytes;
 }
 
 bool mw_overlay_fits_entry(const mw_overlay *overlay)
@@ -272,6 +275,7 @@ mw_rc mw_overlay_spill(mw_overlay *overlay, mw_err *err)
     overlay->rows = fresh;
     overlay->change_count = 0;
     overlay->spilled = overlay->last;
+    overlay->limit_bytes = spill_bytes(overlay->store, mw_runs_count(runs));
     return MW_OK;
 }
 

@@ -27,6 +27,7 @@ typedef struct mw_overlay {
     uint64_t *marks;  /* that undo may go back to: rising, each once                     */
     uint32_t mark_count;
     uint32_t mark_capacity;
+    uint64_t limit_bytes; /* of what is in memory: beyond it is spilled */
 } mw_overlay;
 
 /* Changes get the sequences above base. Freed by mw_overlay_free, also after a failure. */

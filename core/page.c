@@ -1,241 +1,55 @@
-/* page.c: column pages.
+/* page.c: column pages, as bytes and ready for use.
 **
 ** A page before compression is one byte that names the encoding, then:
 **
 **   CONSTANT  u8 type, then the value: nothing, 8 bytes, or all bytes that are left
-**   INTEGERS  u8 width, u64 least, count numbers of that width: the distance from the least
-**   DELTAS    u8 width, u64 first, u64 least, count - 1 numbers: each difference's distance from
-** the least
-**   REALS     count times 8 bytes
-**   TEXTS     u8 width, u32 least, count numbers: the lengths; then the bytes
+**   INTEGERS  range: each value
+**   DELTAS    u64 first value, range of count - 1: each value less the one before it
+**   REALS     range: the bits of each
+**   DECIMALS  u8 digits, then an INTEGERS or DELTAS page: each divided by 10^digits
+**   TEXTS     lengths; then the bytes, to the end
 **   BLOBS     the same
-**   MIXED     count types; then, each only when there is such a row: INTEGERS' body of the
-** integers,
-**             REALS' body of the reals, TEXTS' body of the texts and blobs together
+**   SHARED    u8 type; lengths; lengths: how much each shares with the one before; then the bytes
+**             that it does not share, to the end
+**   FEW       varint how many; numbers: which of them each is; then a page of them, to the end
+**   MIXED     u8 types that occur, a bit each; numbers: which of these each is; then, only when
+**             there is such a value, a page of the integers, a page of the reals, and the body of
+**             TEXTS for texts and blobs together
 **
-** A width is 0, 1, 2, 4 or 8 bytes; arithmetic is modulo 2^64, so no range of integers is special.
-** The number of rows is known from the group's directory, and a page must end exactly where its
-** last part does: a length that lies leaves too little or too much. */
+**   numbers   u8 bits, count numbers of as many bits each, lowest first, spare bits 0
+**   range     varint scale, u64 least, numbers: value = least + scale * number
+**   lengths   u32 least, numbers: value = least + number
+**
+** Arithmetic is modulo 2^64, so no range of integers is special. The number of rows is known from
+** the group's directory, and a page must end exactly where its last part does: a length that lies
+** leaves too little or too much.
+**
+** What a page takes decoded is bounded before it is allocated: 9 bytes a row and the bytes that are
+** in it, which are at most its size. Only shared beginnings can be more than what is stored, and
+** they are held to what a page of several rows may have. */
 #include "page.h"
 
 #include "coding.h"
 #include "format.h"
 #include "prefix.h"
 
-enum {
-    HOLDS_INTEGER = 1 << MW_INTEGER,
-    HOLDS_REAL = 1 << MW_REAL,
-    HOLDS_BYTES = 1 << MW_TEXT | 1 << MW_BLOB,
-};
+enum { STEP_BYTES = 8 }; /* what is copied at once where values are short */
 
-/* ---- encoding ------------------------------------------------------------------------------ */
-
-static uint8_t width_of(uint64_t range)
-{
-    if (range == 0) return 0;
-    if (range <= UINT8_MAX) return 1;
-    if (range <= UINT16_MAX) return 2;
-    return range <= UINT32_MAX ? 4 : 8;
-}
-
-static uint8_t *put_number(uint8_t *p, uint64_t number, uint8_t width)
-{
-    switch (width) {
-    case 0: break;
-    case 1: *p = (uint8_t)number; break;
-    case 2: mw_put_u16(p, (uint16_t)number); break;
-    case 4: mw_put_u32(p, (uint32_t)number); break;
-    default: mw_put_u64(p, number); break;
-    }
-    return p + width;
-}
-
-static bool holds(const mw_cells *cells, uint32_t i, uint32_t mask)
-{
-    return (mask >> cells->types[i]) & 1;
-}
-
-static uint32_t types_seen(const mw_cells *cells, uint32_t counts[MW_BLOB + 1])
-{
-    uint32_t seen = 0;
-    memset(counts, 0, sizeof(uint32_t) * (MW_BLOB + 1));
-    for (uint32_t i = 0; i < cells->count; i++) counts[cells->types[i]]++;
-    for (uint32_t t = 0; t <= MW_BLOB; t++) seen |= counts[t] ? 1u << t : 0;
-    return seen;
-}
-
-static bool all_equal(const mw_cells *cells)
-{
-    uint8_t type = cells->types[0];
-    uint64_t slot = cells->slots[0];
-    for (uint32_t i = 1; i < cells->count; i++) {
-        if (cells->types[i] != type || cells->slots[i] != slot) return false;
-    }
-    if (!(HOLDS_BYTES >> type & 1) || slot == 0) return true;
-    /* Equal neighbours of equal length: the run shifted by one value is itself. */
-    return memcmp(cells->bytes, cells->bytes + slot, (size_t)slot * (cells->count - 1)) == 0;
-}
-
-static void put_constant(mw_buf *to, const mw_cells *cells)
-{
-    uint8_t type = cells->types[0];
-    mw_buf_u8(to, MW_PAGE_CONSTANT);
-    mw_buf_u8(to, type);
-    if (HOLDS_BYTES >> type & 1) {
-        mw_buf_put(to, cells->bytes, (size_t)cells->slots[0]);
-    } else if (type != MW_NULL) {
-        mw_buf_u64(to, cells->slots[0]);
-    }
-}
-
-/* Least and greatest as signed numbers among the integers. Requires that there is one. */
-static void integer_range(const mw_cells *cells, int64_t *least, int64_t *most)
-{
-    *least = INT64_MAX;
-    *most = INT64_MIN;
-    for (uint32_t i = 0; i < cells->count; i++) {
-        if (cells->types[i] != MW_INTEGER) continue;
-        int64_t value = (int64_t)cells->slots[i];
-        if (value < *least) *least = value;
-        if (value > *most) *most = value;
-    }
-}
-
-static void put_integers(mw_buf *to, const mw_cells *cells, uint32_t count)
-{
-    int64_t least, most;
-    integer_range(cells, &least, &most);
-    uint8_t width = width_of((uint64_t)most - (uint64_t)least);
-    mw_buf_u8(to, width);
-    mw_buf_u64(to, (uint64_t)least);
-    size_t room = (size_t)count * width;
-    if (!mw_buf_reserve(to, room)) return;
-    uint8_t *p = to->data + to->size;
-    for (uint32_t i = 0; i < cells->count; i++) {
-        if (cells->types[i] != MW_INTEGER) continue;
-        p = put_number(p, cells->slots[i] - (uint64_t)least, width);
-    }
-    to->size += room;
-}
-
-/* Width that differences would need, and the least of them. Requires integers only, two at
-** least. */
-static uint8_t delta_width(const mw_cells *cells, uint64_t *least)
-{
-    int64_t low = INT64_MAX, high = INT64_MIN;
-    for (uint32_t i = 1; i < cells->count; i++) {
-        int64_t delta = (int64_t)(cells->slots[i] - cells->slots[i - 1]);
-        if (delta < low) low = delta;
-        if (delta > high) high = delta;
-    }
-    *least = (uint64_t)low;
-    return width_of((uint64_t)high - (uint64_t)low);
-}
-
-static void put_deltas(mw_buf *to, const mw_cells *cells, uint8_t width, uint64_t least)
-{
-    mw_buf_u8(to, MW_PAGE_DELTAS);
-    mw_buf_u8(to, width);
-    mw_buf_u64(to, cells->slots[0]);
-    mw_buf_u64(to, least);
-    size_t room = (size_t)(cells->count - 1) * width;
-    if (!mw_buf_reserve(to, room)) return;
-    uint8_t *p = to->data + to->size;
-    for (uint32_t i = 1; i < cells->count; i++) {
-        p = put_number(p, cells->slots[i] - cells->slots[i - 1] - least, width);
-    }
-    to->size += room;
-}
-
-static void put_integer_page(mw_buf *to, const mw_cells *cells)
-{
-    int64_t low, high;
-    integer_range(cells, &low, &high);
-    uint64_t least;
-    if (cells->count > 1 && delta_width(cells, &least) < width_of((uint64_t)high - (uint64_t)low)) {
-        put_deltas(to, cells, delta_width(cells, &least), least);
-        return;
-    }
-    mw_buf_u8(to, MW_PAGE_INTEGERS);
-    put_integers(to, cells, cells->count);
-}
-
-static void put_reals(mw_buf *to, const mw_cells *cells, uint32_t count)
-{
-    size_t room = (size_t)count * 8;
-    if (!mw_buf_reserve(to, room)) return;
-    uint8_t *p = to->data + to->size;
-    for (uint32_t i = 0; i < cells->count; i++) {
-        if (cells->types[i] == MW_REAL) p = put_number(p, cells->slots[i], 8);
-    }
-    to->size += room;
-}
-
-static void put_byte_values(mw_buf *to, const mw_cells *cells, uint32_t count)
-{
-    uint64_t least = UINT64_MAX, most = 0, total = 0;
-    for (uint32_t i = 0; i < cells->count; i++) {
-        if (!holds(cells, i, HOLDS_BYTES)) continue;
-        least = mw_min(least, cells->slots[i]);
-        most = mw_max(most, cells->slots[i]);
-        total += cells->slots[i];
-    }
-    uint8_t width = width_of(most - least);
-    mw_buf_u8(to, width);
-    mw_buf_u32(to, (uint32_t)least);
-    size_t room = (size_t)count * width;
-    if (!mw_buf_reserve(to, room)) return;
-    uint8_t *p = to->data + to->size;
-    for (uint32_t i = 0; i < cells->count; i++) {
-        if (holds(cells, i, HOLDS_BYTES)) p = put_number(p, cells->slots[i] - least, width);
-    }
-    to->size += room;
-    mw_buf_put(to, cells->bytes, (size_t)total);
-}
-
-static void put_mixed(mw_buf *to, const mw_cells *cells, const uint32_t counts[MW_BLOB + 1])
-{
-    uint32_t byte_values = counts[MW_TEXT] + counts[MW_BLOB];
-    mw_buf_u8(to, MW_PAGE_MIXED);
-    mw_buf_put(to, cells->types, cells->count);
-    if (counts[MW_INTEGER]) put_integers(to, cells, counts[MW_INTEGER]);
-    if (counts[MW_REAL]) put_reals(to, cells, counts[MW_REAL]);
-    if (byte_values) put_byte_values(to, cells, byte_values);
-}
-
-void mw_page_encode(mw_buf *to, const mw_cells *cells, bool key)
-{
-    uint32_t counts[MW_BLOB + 1];
-    assert(cells->count > 0);
-    uint32_t seen = types_seen(cells, counts);
-    if (!key && all_equal(cells)) {
-        put_constant(to, cells);
-    } else if (seen == HOLDS_INTEGER) {
-        put_integer_page(to, cells);
-    } else if (seen == HOLDS_REAL) {
-        mw_buf_u8(to, MW_PAGE_REALS);
-        put_reals(to, cells, cells->count);
-    } else if (seen == 1u << MW_TEXT || seen == 1u << MW_BLOB) {
-        mw_buf_u8(to, seen == 1u << MW_TEXT ? MW_PAGE_TEXTS : MW_PAGE_BLOBS);
-        put_byte_values(to, cells, cells->count);
-    } else {
-        put_mixed(to, cells, counts);
-    }
-}
-
-/* ---- decoding ------------------------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------------------------- */
 
 typedef struct decoder {
     const mw_env *env;
     const mw_page_source *source;
+    uint32_t rows;
     mw_scan scan; /* behind the encoding byte */
     mw_err *err;
 } decoder;
 
-/* Numbers of one width; data is exactly count * width bytes. */
+/* Numbers of one width; data is exactly as long as count of them are. */
 typedef struct numbers {
     const uint8_t *data;
-    uint8_t width;
+    size_t size;
+    uint8_t bits;
 } numbers;
 
 static mw_rc bad_page(const decoder *d, const char *what)
@@ -244,32 +58,141 @@ static mw_rc bad_page(const decoder *d, const char *what)
                         (unsigned)d->source->rows, what);
 }
 
-static inline uint64_t get_number(numbers from, uint32_t i)
+static numbers take_numbers(mw_scan *scan, uint32_t count)
 {
-    switch (from.width) {
-    case 0: return 0;
-    case 1: return from.data[i];
-    case 2: return mw_get_u16(from.data + (size_t)i * 2);
-    case 4: return mw_get_u32(from.data + (size_t)i * 4);
-    default: return mw_get_u64(from.data + (size_t)i * 8);
-    }
-}
-
-static bool width_is_known(uint8_t width)
-{
-    return width <= 2 || width == 4 || width == 8;
-}
-
-static numbers take_numbers(mw_scan *scan, uint32_t count, uint8_t width)
-{
-    numbers taken = {NULL, width};
-    if (!width_is_known(width)) {
-        scan->failed = true;
-        return taken;
-    }
-    taken.data = mw_scan_take(scan, (uint64_t)count * width).data;
+    numbers taken = {NULL, 0, mw_scan_u8(scan)};
+    if (taken.bits > 64) scan->failed = true;
+    if (scan->failed || taken.bits == 0) return taken;
+    uint64_t bits = (uint64_t)count * taken.bits;
+    mw_slice data = mw_scan_take(scan, (bits + 7) / 8);
+    taken.data = data.data;
+    taken.size = data.size;
+    if (bits % 8 && !scan->failed && data.data[data.size - 1] >> bits % 8) scan->failed = true;
     return taken;
 }
+
+static uint64_t mask_of(uint8_t bits)
+{
+    return bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
+}
+
+/* The bytes from `from` on as a number, as many as there are, at most 8. */
+static uint64_t get_some(const numbers *of, size_t from)
+{
+    uint64_t some = 0;
+    size_t left = of->size - from;
+    if (left >= 8) return mw_get_u64(of->data + from);
+    for (size_t i = 0; i < left; i++) some |= (uint64_t)of->data[from + i] << 8 * i;
+    return some;
+}
+
+static uint64_t get_any(const numbers *of, uint32_t i)
+{
+    uint64_t bit = (uint64_t)i * of->bits;
+    size_t byte = (size_t)(bit / 8);
+    uint8_t skip = (uint8_t)(bit % 8);
+    uint64_t number = get_some(of, byte) >> skip;
+    if (skip + of->bits > 64) number |= (uint64_t)of->data[byte + 8] << (64 - skip);
+    return number & mask_of(of->bits);
+}
+
+/* Number i; quick for the widths that lengths have. */
+static inline uint64_t get_number(const numbers *of, uint32_t i)
+{
+    switch (of->bits) {
+    case 0: return 0;
+    case 8: return of->data[i];
+    case 16: return mw_get_u16(of->data + (size_t)i * 2);
+    default: return get_any(of, i);
+    }
+}
+
+/* All numbers, to[0..count). Those that lie 8 bytes before the end go without any question. */
+static void get_numbers(const numbers *of, uint32_t count, uint64_t *to)
+{
+    uint32_t i = 0;
+    const uint8_t *data = of->data;
+    const uint64_t mask = of->bits ? mask_of(of->bits) : 0;
+    switch (of->bits) {
+    case 8:
+        for (; i < count; i++) to[i] = data[i];
+        break;
+    case 16:
+        for (; i < count; i++) to[i] = mw_get_u16(data + (size_t)i * 2);
+        break;
+    case 32:
+        for (; i < count; i++) to[i] = mw_get_u32(data + (size_t)i * 4);
+        break;
+    case 64:
+        for (; i < count; i++) to[i] = mw_get_u64(data + (size_t)i * 8);
+        break;
+    default:
+        if (of->bits == 0 || of->bits > 56) break;
+        for (uint64_t bit = 0; i < count && bit / 8 + 8 <= of->size; i++, bit += of->bits) {
+            to[i] = mw_get_u64(data + bit / 8) >> bit % 8 & mask;
+        }
+        break;
+    }
+    for (; i < count; i++) to[i] = get_number(of, i);
+}
+
+static void take_range(mw_scan *scan, uint32_t count, uint64_t *to)
+{
+    uint64_t scale = mw_scan_varint(scan);
+    uint64_t least = mw_scan_u64(scan);
+    numbers of = take_numbers(scan, count);
+    if (scan->failed) return;
+    get_numbers(&of, count, to);
+    if (scale == 1) {
+        for (uint32_t i = 0; i < count; i++) to[i] += least;
+    } else {
+        for (uint32_t i = 0; i < count; i++) to[i] = least + scale * to[i];
+    }
+}
+
+static void take_deltas(mw_scan *scan, uint32_t count, uint64_t *to)
+{
+    to[0] = mw_scan_u64(scan);
+    take_range(scan, count - 1, to + 1);
+    if (scan->failed) return;
+    for (uint32_t i = 1; i < count; i++) to[i] += to[i - 1];
+}
+
+const double mw_page_powers[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+static_assert(sizeof mw_page_powers / sizeof *mw_page_powers == MW_PAGE_DECIMAL_DIGITS + 1,
+              "all are there");
+
+/* Integers behind their encoding; at least one. */
+static void take_integers(mw_scan *scan, uint8_t encoding, uint32_t count, uint64_t *to)
+{
+    if (encoding == MW_PAGE_INTEGERS) {
+        take_range(scan, count, to);
+    } else if (encoding == MW_PAGE_DELTAS) {
+        take_deltas(scan, count, to);
+    } else {
+        scan->failed = true;
+    }
+}
+
+/* Reals behind their encoding, as bits; at least one. */
+static void take_reals(mw_scan *scan, uint8_t encoding, uint32_t count, uint64_t *to)
+{
+    if (encoding == MW_PAGE_REALS) {
+        take_range(scan, count, to);
+        return;
+    }
+    uint8_t digits = mw_scan_u8(scan);
+    if (encoding != MW_PAGE_DECIMALS || digits > MW_PAGE_DECIMAL_DIGITS) scan->failed = true;
+    if (scan->failed) return;
+    take_integers(scan, mw_scan_u8(scan), count, to);
+    if (scan->failed) return;
+    for (uint32_t i = 0; i < count; i++) {
+        to[i] = mw_bits_of_real((double)(int64_t)to[i] / mw_page_powers[digits]);
+    }
+}
+
+/* ---- pages of one type --------------------------------------------------------------------- */
 
 static mw_page *new_page(const decoder *d, mw_page_shape shape, size_t extra_bytes)
 {
@@ -280,7 +203,7 @@ static mw_page *new_page(const decoder *d, mw_page_shape shape, size_t extra_byt
     }
     memset(page, 0, sizeof *page);
     page->shape = shape;
-    page->rows = d->source->rows;
+    page->rows = d->rows;
     page->memory_bytes = sizeof *page + extra_bytes;
     return page;
 }
@@ -305,76 +228,42 @@ static mw_rc decode_constant(decoder *d, mw_page **page)
     return MW_OK;
 }
 
-static mw_rc decode_integers(decoder *d, mw_page **page)
+static mw_rc decode_numbers(decoder *d, uint8_t encoding, mw_page **page)
 {
-    uint32_t rows = d->source->rows;
-    uint8_t width = mw_scan_u8(&d->scan);
-    uint64_t least = mw_scan_u64(&d->scan);
-    numbers from = take_numbers(&d->scan, rows, width);
-    if (d->scan.failed || mw_scan_left(&d->scan)) return bad_page(d, "wrong size for its integers");
-    if (!(*page = new_page(d, MW_SHAPE_INTEGERS, (size_t)rows * 8))) return MW_NOMEM;
-
+    bool integers = encoding == MW_PAGE_INTEGERS || encoding == MW_PAGE_DELTAS;
+    *page = new_page(d, integers ? MW_SHAPE_INTEGERS : MW_SHAPE_REALS, (size_t)d->rows * 8);
+    if (!*page) return MW_NOMEM;
     uint64_t *slots = (uint64_t *)(*page + 1);
     (*page)->slots = slots;
-    for (uint32_t i = 0; i < rows; i++) slots[i] = least + get_number(from, i);
-    return MW_OK;
-}
-
-static mw_rc decode_deltas(decoder *d, mw_page **page)
-{
-    uint32_t rows = d->source->rows;
-    uint8_t width = mw_scan_u8(&d->scan);
-    uint64_t value = mw_scan_u64(&d->scan);
-    uint64_t least = mw_scan_u64(&d->scan);
-    numbers from = take_numbers(&d->scan, rows - 1, width);
-    if (d->scan.failed || mw_scan_left(&d->scan)) return bad_page(d, "wrong size for its integers");
-    if (!(*page = new_page(d, MW_SHAPE_INTEGERS, (size_t)rows * 8))) return MW_NOMEM;
-
-    uint64_t *slots = (uint64_t *)(*page + 1);
-    (*page)->slots = slots;
-    slots[0] = value;
-    for (uint32_t i = 1; i < rows; i++) {
-        value += least + get_number(from, i - 1);
-        slots[i] = value;
+    if (integers) {
+        take_integers(&d->scan, encoding, d->rows, slots);
+    } else {
+        take_reals(&d->scan, encoding, d->rows, slots);
     }
+    if (d->scan.failed) return bad_page(d, "cut inside its numbers, or they are of no known kind");
+    if (mw_scan_left(&d->scan)) return bad_page(d, "bytes are left behind its last number");
     return MW_OK;
 }
 
-static mw_rc decode_reals(decoder *d, mw_page **page)
-{
-    uint32_t rows = d->source->rows;
-    numbers from = take_numbers(&d->scan, rows, 8);
-    if (d->scan.failed || mw_scan_left(&d->scan)) return bad_page(d, "wrong size for its reals");
-    if (!(*page = new_page(d, MW_SHAPE_REALS, (size_t)rows * 8))) return MW_NOMEM;
+/* ---- texts and blobs ----------------------------------------------------------------------- */
 
-    uint64_t *slots = (uint64_t *)(*page + 1);
-    (*page)->slots = slots;
-    for (uint32_t i = 0; i < rows; i++) slots[i] = get_number(from, i);
-    return MW_OK;
-}
-
-/* Lengths of texts and blobs, and their bytes, which are all that is left of the page. */
-typedef struct byte_values {
-    numbers lengths;
+typedef struct lengths {
     uint64_t least;
-    mw_slice bytes;
-} byte_values;
+    numbers more;
+} lengths;
 
-static byte_values take_byte_values(mw_scan *scan, uint32_t count)
+static lengths take_lengths(mw_scan *scan, uint32_t count)
 {
-    byte_values taken = {{NULL, 0}, 0, {NULL, 0}};
-    uint8_t width = mw_scan_u8(scan);
-    taken.least = mw_scan_u32(scan);
-    taken.lengths = take_numbers(scan, count, width);
-    taken.bytes = mw_scan_take(scan, mw_scan_left(scan));
+    lengths taken = {.least = mw_scan_u32(scan)};
+    taken.more = take_numbers(scan, count);
     return taken;
 }
 
-/* Length i, checked against the bytes that are left. An offset is compared before it is added to
-** the least length: the two may pass 2^64 together (C29). */
-static bool get_length(const byte_values *from, uint32_t i, uint64_t left, uint64_t *length)
+/* Length i, when it is at most `left`. A number is compared before it is added to the least: the
+** two may pass 2^64 together (C29). */
+static bool get_length(const lengths *from, uint32_t i, uint64_t left, uint64_t *length)
 {
-    uint64_t more = get_number(from->lengths, i);
+    uint64_t more = get_number(&from->more, i);
     if (from->least > left || more > left - from->least) return false;
     *length = from->least + more;
     return true;
@@ -401,80 +290,180 @@ static void fill_starts(mw_page *page, uint64_t *starts)
     page->starts = starts;
 }
 
+/* A page of so many bytes of texts or blobs; *ends and *bytes are to be filled. */
+static mw_page *new_bytes_page(const decoder *d, mw_type type, size_t size, uint32_t **ends,
+                               uint8_t **bytes)
+{
+    size_t starts_bytes = d->source->key ? (size_t)d->rows * 8 : 0;
+    size_t ends_bytes = ((size_t)d->rows + 1) * 4;
+    mw_page *page = new_page(d, MW_SHAPE_BYTES, starts_bytes + ends_bytes + size);
+    if (!page) return NULL;
+    uint8_t *starts = (uint8_t *)(page + 1);
+    *ends = (uint32_t *)(void *)(starts + starts_bytes);
+    *bytes = starts + starts_bytes + ends_bytes;
+    (*ends)[0] = 0;
+    page->type = type;
+    page->ends = *ends;
+    page->bytes = *bytes;
+    return page;
+}
+
 static mw_rc decode_bytes(decoder *d, mw_type type, mw_page **page)
 {
-    uint32_t rows = d->source->rows;
-    byte_values from = take_byte_values(&d->scan, rows);
+    uint32_t *ends;
+    uint8_t *bytes;
+    lengths from = take_lengths(&d->scan, d->rows);
+    mw_slice content = mw_scan_take(&d->scan, mw_scan_left(&d->scan));
     if (d->scan.failed) return bad_page(d, "cut inside its lengths");
-    size_t starts_bytes = d->source->key ? (size_t)rows * 8 : 0;
-    size_t ends_bytes = ((size_t)rows + 1) * 4;
-    *page = new_page(d, MW_SHAPE_BYTES, starts_bytes + ends_bytes + from.bytes.size);
-    if (!*page) return MW_NOMEM;
-
-    uint8_t *starts = (uint8_t *)(*page + 1);
-    uint32_t *ends = (uint32_t *)(starts + starts_bytes);
-    uint8_t *bytes = starts + starts_bytes + ends_bytes;
-    (*page)->type = type;
-    (*page)->ends = ends;
-    (*page)->bytes = bytes;
-    ends[0] = 0;
-    for (uint32_t i = 0; i < rows; i++) {
+    if (!(*page = new_bytes_page(d, type, content.size, &ends, &bytes))) return MW_NOMEM;
+    for (uint32_t i = 0; i < d->rows; i++) {
         uint64_t length;
-        if (!get_length(&from, i, from.bytes.size - ends[i], &length)) {
+        if (!get_length(&from, i, content.size - ends[i], &length)) {
             return bad_page(d, "a length passes the page's end");
         }
         ends[i + 1] = ends[i] + (uint32_t)length;
     }
-    if (ends[rows] != from.bytes.size) return bad_page(d, "bytes are left behind its last value");
-    if (from.bytes.size) memcpy(bytes, from.bytes.data, from.bytes.size);
-    if (d->source->key) fill_starts(*page, (uint64_t *)starts);
+    if (ends[d->rows] != content.size) return bad_page(d, "bytes are left behind its last value");
+    if (content.size) memcpy(bytes, content.data, content.size);
     return MW_OK;
 }
 
-/* The parts of a MIXED page. */
-typedef struct mixed {
-    const uint8_t *types;
-    numbers integers;
-    uint64_t least;
-    numbers reals;
-    byte_values values;
-} mixed;
-
-static mw_rc take_mixed(decoder *d, mixed *parts)
+/* What the values of a SHARED page take together. False: more than they may. */
+static bool add_lengths(const decoder *d, const lengths *from, uint64_t *total)
 {
-    uint32_t counts[MW_BLOB + 1] = {0};
-    memset(parts, 0, sizeof *parts);
-    parts->types = mw_scan_take(&d->scan, d->source->rows).data;
-    if (d->scan.failed) return bad_page(d, "cut inside its types");
-    for (uint32_t i = 0; i < d->source->rows; i++) {
-        if (parts->types[i] > MW_BLOB) return bad_page(d, "a type that does not exist");
-        counts[parts->types[i]]++;
+    uint64_t limit = d->rows == 1 ? MW_PAGE_VALUE_BYTES_MAX : MW_PAGE_BYTES_MAX;
+    *total = 0;
+    for (uint32_t i = 0; i < d->rows; i++) {
+        uint64_t length;
+        if (!get_length(from, i, limit - *total, &length)) return false;
+        *total += length;
     }
-    if (counts[MW_INTEGER]) {
-        uint8_t width = mw_scan_u8(&d->scan);
-        parts->least = mw_scan_u64(&d->scan);
-        parts->integers = take_numbers(&d->scan, counts[MW_INTEGER], width);
+    return true;
+}
+
+/* Copies in steps of 8 bytes, so up to 7 more than size: both sides have room for that. */
+static inline void copy_steps(uint8_t *to, const uint8_t *from, size_t size)
+{
+    for (size_t i = 0; i < size; i += STEP_BYTES) {
+        uint64_t step;
+        memcpy(&step, from + i, sizeof step);
+        memcpy(to + i, &step, sizeof step);
     }
-    if (counts[MW_REAL]) parts->reals = take_numbers(&d->scan, counts[MW_REAL], 8);
-    uint32_t byte_values_count = counts[MW_TEXT] + counts[MW_BLOB];
-    if (byte_values_count) parts->values = take_byte_values(&d->scan, byte_values_count);
-    if (d->scan.failed) return bad_page(d, "cut inside its values");
+}
+
+/* Puts a value behind the one before it. Its length has been checked. What a step copies too much
+** lies behind the value, where the next one goes, or at the end the page's spare bytes; what it
+** reads too much lies there as well, or in the rests that have not been taken yet. */
+static inline bool join_value(mw_scan *rests, size_t length, size_t shared, const uint8_t *before,
+                              uint8_t *to)
+{
+    size_t left = mw_scan_left(rests), rest = length - shared;
+    if (rest > left) return false;
+    copy_steps(to, before, shared);
+    if (left - rest >= STEP_BYTES) {
+        copy_steps(to + shared, rests->at, rest);
+    } else if (rest) {
+        memcpy(to + shared, rests->at, rest);
+    }
+    rests->at += rest;
+    return true;
+}
+
+static mw_rc join_values(decoder *d, const lengths *whole, const lengths *shared, mw_page *page,
+                         uint32_t *ends)
+{
+    uint8_t *bytes = (uint8_t *)(uintptr_t)page->bytes;
+    uint64_t length_before = 0;
+    for (uint32_t i = 0; i < d->rows; i++) {
+        uint64_t length = 0, common;
+        (void)get_length(whole, i, UINT32_MAX, &length); /* add_lengths went through all */
+        if (!get_length(shared, i, mw_min(length, length_before), &common)) {
+            return bad_page(d, "a value shares more than there is");
+        }
+        uint8_t *to = bytes + ends[i];
+        if (!join_value(&d->scan, (size_t)length, (size_t)common, to - length_before, to)) {
+            return bad_page(d, "a length passes the page's end");
+        }
+        ends[i + 1] = ends[i] + (uint32_t)length;
+        length_before = length;
+    }
     if (mw_scan_left(&d->scan)) return bad_page(d, "bytes are left behind its last value");
     return MW_OK;
 }
 
-static mw_rc fill_mixed(decoder *d, const mixed *parts, uint64_t *slots)
+static mw_rc decode_shared(decoder *d, mw_page **page)
 {
-    uint32_t integer = 0, real = 0, value = 0;
+    uint64_t total;
+    uint32_t *ends;
+    uint8_t *bytes;
+    uint8_t type = mw_scan_u8(&d->scan);
+    lengths whole = take_lengths(&d->scan, d->rows);
+    lengths shared = take_lengths(&d->scan, d->rows);
+    if (d->scan.failed) return bad_page(d, "cut inside its lengths");
+    if (type != MW_TEXT && type != MW_BLOB) return bad_page(d, "neither texts nor blobs share");
+    if (!add_lengths(d, &whole, &total)) return bad_page(d, "its values are longer than they may be");
+    *page = new_bytes_page(d, (mw_type)type, (size_t)total + STEP_BYTES, &ends, &bytes);
+    return *page ? join_values(d, &whole, &shared, *page, ends) : MW_NOMEM;
+}
+
+/* ---- several types ------------------------------------------------------------------------- */
+
+typedef struct mixed {
+    uint32_t counts[MW_BLOB + 1];
+    uint64_t *values; /* of rows: the integers, then the reals; the caller's */
+    lengths lengths;  /* of texts and blobs */
+    mw_slice bytes;
+} mixed;
+
+/* The type of each row, from the types that occur and the numbers of them. */
+static mw_rc take_types(decoder *d, uint8_t *types, mixed *parts)
+{
+    uint8_t present[MW_BLOB + 1], present_count = 0, seen = mw_scan_u8(&d->scan);
+    for (uint8_t t = 0; t <= MW_BLOB; t++) {
+        if (seen >> t & 1) present[present_count++] = t;
+    }
+    numbers codes = take_numbers(&d->scan, d->rows);
+    if (d->scan.failed) return bad_page(d, "cut inside its types");
+    if (seen >> (MW_BLOB + 1)) return bad_page(d, "a type that does not exist");
+    for (uint32_t i = 0; i < d->rows; i++) {
+        uint64_t code = get_number(&codes, i);
+        if (code >= present_count) return bad_page(d, "a type that it does not announce");
+        types[i] = present[code];
+        parts->counts[types[i]]++;
+    }
+    return MW_OK;
+}
+
+static mw_rc take_mixed(decoder *d, mixed *parts)
+{
+    mw_scan *scan = &d->scan;
+    uint32_t integers = parts->counts[MW_INTEGER], reals = parts->counts[MW_REAL];
+    uint32_t byte_values = parts->counts[MW_TEXT] + parts->counts[MW_BLOB];
+    if (integers) take_integers(scan, mw_scan_u8(scan), integers, parts->values);
+    if (reals) take_reals(scan, mw_scan_u8(scan), reals, parts->values + integers);
+    if (byte_values) {
+        parts->lengths = take_lengths(scan, byte_values);
+        parts->bytes = mw_scan_take(scan, mw_scan_left(scan));
+    }
+    if (scan->failed) return bad_page(d, "cut inside its values");
+    if (mw_scan_left(scan)) return bad_page(d, "bytes are left behind its last value");
+    return MW_OK;
+}
+
+static mw_rc fill_mixed(decoder *d, const mixed *parts, const uint8_t *types, uint64_t *slots)
+{
+    const uint64_t *integer = parts->values;
+    const uint64_t *real = integer + parts->counts[MW_INTEGER];
+    uint32_t value = 0;
     uint64_t begin = 0, length;
-    for (uint32_t i = 0; i < d->source->rows; i++) {
-        switch ((mw_type)parts->types[i]) {
+    for (uint32_t i = 0; i < d->rows; i++) {
+        switch ((mw_type)types[i]) {
         case MW_NULL: slots[i] = 0; break;
-        case MW_INTEGER: slots[i] = parts->least + get_number(parts->integers, integer++); break;
-        case MW_REAL: slots[i] = get_number(parts->reals, real++); break;
+        case MW_INTEGER: slots[i] = *integer++; break;
+        case MW_REAL: slots[i] = *real++; break;
         case MW_TEXT:
         case MW_BLOB:
-            if (!get_length(&parts->values, value++, parts->values.bytes.size - begin, &length)) {
+            if (!get_length(&parts->lengths, value++, parts->bytes.size - begin, &length)) {
                 return bad_page(d, "a length passes the page's end");
             }
             slots[i] = begin | length << 32;
@@ -482,50 +471,176 @@ static mw_rc fill_mixed(decoder *d, const mixed *parts, uint64_t *slots)
             break;
         }
     }
-    if (begin == parts->values.bytes.size) return MW_OK;
+    if (begin == parts->bytes.size) return MW_OK;
     return bad_page(d, "bytes are left behind its last value");
+}
+
+/* A page of rows with a type each; its slots, types and bytes are to be filled. */
+static mw_page *new_mixed_page(const decoder *d, size_t size, uint64_t **slots, uint8_t **types)
+{
+    size_t slots_bytes = (size_t)d->rows * 8;
+    mw_page *page = new_page(d, MW_SHAPE_MIXED, slots_bytes + d->rows + size);
+    if (!page) return NULL;
+    *slots = (uint64_t *)(page + 1);
+    *types = (uint8_t *)(page + 1) + slots_bytes;
+    page->slots = *slots;
+    page->types = *types;
+    page->bytes = *types + d->rows;
+    return page;
+}
+
+static mw_rc make_mixed(decoder *d, mixed *parts, const uint8_t *types, mw_page **page)
+{
+    uint64_t *slots;
+    uint8_t *to_types;
+    mw_rc rc = take_mixed(d, parts);
+    if (rc) return rc;
+    if (!(*page = new_mixed_page(d, parts->bytes.size, &slots, &to_types))) return MW_NOMEM;
+    memcpy(to_types, types, d->rows);
+    if (parts->bytes.size) memcpy(to_types + d->rows, parts->bytes.data, parts->bytes.size);
+    return fill_mixed(d, parts, types, slots);
 }
 
 static mw_rc decode_mixed(decoder *d, mw_page **page)
 {
-    mixed parts;
-    mw_rc rc = take_mixed(d, &parts);
-    if (rc) return rc;
-    size_t slots_bytes = (size_t)d->source->rows * 8;
-    size_t extra = slots_bytes + d->source->rows + parts.values.bytes.size;
-    if (!(*page = new_page(d, MW_SHAPE_MIXED, extra))) return MW_NOMEM;
+    mixed parts = {.bytes = {NULL, 0}};
+    /* Values that are gathered by type, and the types: gone when the page is made. */
+    parts.values = mw_alloc(d->env, (size_t)d->rows * 9);
+    if (!parts.values) {
+        return mw_fail(d->err, MW_NOMEM, "out of memory for a page of %s", d->source->file);
+    }
+    uint8_t *types = (uint8_t *)(parts.values + d->rows);
+    mw_rc rc = take_types(d, types, &parts);
+    if (rc == MW_OK) rc = make_mixed(d, &parts, types, page);
+    mw_free(d->env, parts.values);
+    return rc;
+}
 
-    uint64_t *slots = (uint64_t *)(*page + 1);
-    uint8_t *types = (uint8_t *)(*page + 1) + slots_bytes;
-    uint8_t *bytes = types + d->source->rows;
-    memcpy(types, parts.types, d->source->rows);
-    if (parts.values.bytes.size) memcpy(bytes, parts.values.bytes.data, parts.values.bytes.size);
-    (*page)->slots = slots;
-    (*page)->types = types;
-    (*page)->bytes = bytes;
-    return fill_mixed(d, &parts, slots);
+/* ---- few values ---------------------------------------------------------------------------- */
+
+static mw_rc decode_values(decoder *d, uint8_t encoding, mw_page **page);
+
+/* In place of the index in each slot: the number of that value. */
+static void spread_numbers(const mw_page *values, uint64_t *slots, uint32_t rows)
+{
+    for (uint32_t i = 0; i < rows; i++) slots[i] = values->slots[slots[i]];
+}
+
+static void spread_cells(const mw_page *values, uint64_t *slots, uint8_t *types, uint32_t rows)
+{
+    for (uint32_t i = 0; i < rows; i++) {
+        uint64_t index = slots[i];
+        if (values->shape == MW_SHAPE_MIXED) {
+            types[i] = values->types[index];
+            slots[i] = values->slots[index];
+        } else {
+            uint64_t begin = values->ends[index];
+            types[i] = (uint8_t)values->type;
+            slots[i] = begin | (values->ends[index + 1] - begin) << 32;
+        }
+    }
+}
+
+/* The indexes as they are, checked: there are `count` values. */
+static mw_rc fill_indexes(const decoder *d, const numbers *indexes, uint32_t count,
+                          uint64_t *slots)
+{
+    get_numbers(indexes, d->rows, slots);
+    for (uint32_t i = 0; i < d->rows; i++) {
+        if (slots[i] >= count) return bad_page(d, "an index passes its few values");
+    }
+    return MW_OK;
+}
+
+static mw_rc spread(const decoder *d, const numbers *indexes, const mw_page *values,
+                    mw_page **page)
+{
+    uint64_t *slots;
+    uint8_t *types = NULL;
+    if (values->shape == MW_SHAPE_INTEGERS || values->shape == MW_SHAPE_REALS) {
+        *page = new_page(d, values->shape, (size_t)d->rows * 8);
+        if (!*page) return MW_NOMEM;
+        slots = (uint64_t *)(*page + 1);
+        (*page)->slots = slots;
+    } else {
+        size_t size = values->memory_bytes - (size_t)(values->bytes - (const uint8_t *)values);
+        if (!(*page = new_mixed_page(d, size, &slots, &types))) return MW_NOMEM;
+        if (size) memcpy(types + d->rows, values->bytes, size);
+    }
+    mw_rc rc = fill_indexes(d, indexes, values->rows, slots);
+    if (rc) return rc;
+    if (types) {
+        spread_cells(values, slots, types, d->rows);
+    } else {
+        spread_numbers(values, slots, d->rows);
+    }
+    return MW_OK;
+}
+
+static mw_rc decode_few(decoder *d, mw_page **page)
+{
+    mw_page *values = NULL;
+    uint64_t count = mw_scan_varint(&d->scan);
+    numbers indexes = take_numbers(&d->scan, d->rows);
+    uint8_t encoding = mw_scan_u8(&d->scan);
+    if (d->scan.failed) return bad_page(d, "cut inside its indexes");
+    if (count == 0 || count > MW_PAGE_FEW_MAX) return bad_page(d, "too many different values");
+    decoder inner = *d;
+    inner.rows = (uint32_t)count;
+    mw_rc rc = decode_values(&inner, encoding, &values);
+    if (rc == MW_OK) rc = spread(d, &indexes, values, page);
+    mw_free(d->env, values);
+    return rc;
+}
+
+/* ---- pages --------------------------------------------------------------------------------- */
+
+/* What the different values of a FEW page are stored as, too. */
+static mw_rc decode_values(decoder *d, uint8_t encoding, mw_page **page)
+{
+    switch (encoding) {
+    case MW_PAGE_INTEGERS:
+    case MW_PAGE_DELTAS:
+    case MW_PAGE_REALS:
+    case MW_PAGE_DECIMALS: return decode_numbers(d, encoding, page);
+    case MW_PAGE_TEXTS: return decode_bytes(d, MW_TEXT, page);
+    case MW_PAGE_BLOBS: return decode_bytes(d, MW_BLOB, page);
+    case MW_PAGE_MIXED: return decode_mixed(d, page);
+    default: return bad_page(d, "an encoding that does not exist, or not here");
+    }
+}
+
+static mw_rc decode_key(decoder *d, uint8_t encoding, mw_page **page)
+{
+    bool integers = encoding == MW_PAGE_INTEGERS || encoding == MW_PAGE_DELTAS;
+    bool bytes = encoding == MW_PAGE_TEXTS || encoding == MW_PAGE_BLOBS;
+    if (encoding == MW_PAGE_SHARED) {
+        mw_rc rc = decode_shared(d, page);
+        if (rc) return rc;
+    } else if (integers || bytes) {
+        mw_rc rc = decode_values(d, encoding, page);
+        if (rc) return rc;
+    } else {
+        return bad_page(d, "an encoding that keys never have");
+    }
+    if (!integers) fill_starts(*page, (uint64_t *)(*page + 1));
+    return MW_OK;
 }
 
 static mw_rc decode_known(decoder *d, uint8_t encoding, mw_page **page)
 {
-    if (d->source->key && (encoding < MW_PAGE_INTEGERS || encoding > MW_PAGE_BLOBS)) {
-        return bad_page(d, "an encoding that keys never have");
-    }
+    if (d->source->key) return decode_key(d, encoding, page);
     switch (encoding) {
     case MW_PAGE_CONSTANT: return decode_constant(d, page);
-    case MW_PAGE_INTEGERS: return decode_integers(d, page);
-    case MW_PAGE_DELTAS: return decode_deltas(d, page);
-    case MW_PAGE_REALS: return decode_reals(d, page);
-    case MW_PAGE_TEXTS: return decode_bytes(d, MW_TEXT, page);
-    case MW_PAGE_BLOBS: return decode_bytes(d, MW_BLOB, page);
-    case MW_PAGE_MIXED: return decode_mixed(d, page);
-    default: return bad_page(d, "an encoding that does not exist");
+    case MW_PAGE_FEW: return decode_few(d, page);
+    case MW_PAGE_SHARED: return decode_shared(d, page);
+    default: return decode_values(d, encoding, page);
     }
 }
 
 mw_rc mw_page_decode(const mw_env *env, const mw_page_source *source, mw_page **page, mw_err *err)
 {
-    decoder d = {env, source, mw_scan_of(source->raw), err};
+    decoder d = {env, source, source->rows, mw_scan_of(source->raw), err};
     mw_page *made = NULL;
     assert(source->rows > 0);
     *page = NULL;

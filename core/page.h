@@ -1,7 +1,8 @@
 /* page.h: column pages: a run of rows of one column, as bytes and ready for use.
 **
-** Encoding takes cells as a writer gathers them. Decoding checks every length against what is left
-** and gives one block of memory with the value of any row in constant time. */
+** Encoding (page_encode.c) takes cells as a writer gathers them. Decoding (page.c) checks every
+** length against what is left and gives one block of memory with the value of any row in constant
+** time. */
 #ifndef MW_PAGE_H
 #define MW_PAGE_H
 
@@ -24,9 +25,29 @@ static inline uint64_t mw_page_weight(uint8_t type, uint64_t slot)
     return type == MW_TEXT || type == MW_BLOB ? 4 + slot : 8;
 }
 
-/* Appends the page of these cells (at least one), not compressed. key: the cells are keys, all
-** integers, all texts or all blobs, and stay readable by mw_page_integer or mw_page_bytes. */
-void mw_page_encode(mw_buf *to, const mw_cells *cells, bool key);
+/* Working memory for encoding; one per thread at a time. */
+typedef struct mw_page_encoder {
+    mw_buf gathered; /* u64 each: the integers or reals among values of several types */
+    mw_buf deltas;   /* u64 each */
+    mw_buf decimals; /* u64 each */
+    mw_buf indexes;  /* u64 each: which of the few values a cell has */
+    mw_buf bytes;    /* of the few values */
+} mw_page_encoder;
+
+void mw_page_encoder_init(mw_page_encoder *encoder, const mw_env *env);
+void mw_page_encoder_free(mw_page_encoder *encoder);
+
+typedef enum mw_page_form {
+    MW_FORM_TIGHT,   /* numbers of any width: small as it stands, compressing gives little        */
+    MW_FORM_ALIGNED, /* numbers of whole bytes: large as it stands, but repetitions stay visible  */
+} mw_page_form;
+
+/* Appends the page of these cells (at least one), not compressed; `to` fails when memory does. key:
+** the cells are keys, all integers or all texts or all blobs, ascending; the page stays readable by
+** mw_page_integer or mw_page_bytes. Returns whether the other form gives another page that may be
+** smaller once both are compressed. */
+bool mw_page_encode(mw_page_encoder *encoder, mw_buf *to, const mw_cells *cells, bool key,
+                    mw_page_form form);
 
 typedef enum mw_page_shape {
     MW_SHAPE_CONSTANT,
@@ -82,6 +103,9 @@ static inline mw_slice mw_page_bytes(const mw_page *page, uint32_t row)
     mw_slice slice = {page->bytes + page->ends[row], page->ends[row + 1] - page->ends[row]};
     return slice;
 }
+
+/* 10^0 to 10^MW_PAGE_DECIMAL_DIGITS: what decimals are divided by. */
+extern const double mw_page_powers[];
 
 static inline double mw_real_of_bits(uint64_t bits)
 {

@@ -143,6 +143,19 @@ static mw_rc remember_node(replayer *self, mw_node *node)
     return MW_OK;
 }
 
+/* The entry's sequences were new ones, up to the given one. */
+static mw_rc move_end(replayer *self, uint64_t sequence, int64_t delta, const mw_log_entry *entry,
+                      const char *name)
+{
+    mw_point *end = &self->out->end;
+    MW_CHECK_DISK(delta <= INT64_MAX - end->count && end->count + delta >= 0, self->err, name,
+                  entry->offset, "position %" PRIu64 " changes the count of %" PRId64
+                  " live ids by %" PRId64, entry->position, end->count, delta);
+    end->sequence = sequence;
+    end->count += delta;
+    return MW_OK;
+}
+
 static mw_rc apply_commit(replayer *self, const mw_log_entry *entry, const char *name)
 {
     mw_log_rows rows;
@@ -169,11 +182,7 @@ static mw_rc apply_commit(replayer *self, const mw_log_entry *entry, const char 
         if (rc == MW_OK) rc = remember_node(self, node);
         if (rc != MW_OK) return rc;
     }
-    end->sequence = sequence - 1;
-    end->count += rows.count_delta;
-    MW_CHECK_DISK(end->count >= 0, self->err, name, entry->offset,
-                  "the count of live ids falls to %" PRId64, end->count);
-    return MW_OK;
+    return move_end(self, sequence - 1, rows.count_delta, entry, name);
 }
 
 /* The first entry of a generation, with nothing but the table files of a transaction. */
@@ -195,11 +204,7 @@ static mw_rc apply_adopt(replayer *self, const mw_log_entry *entry, const char *
                   adopted->sequence_first);
     self->before_last = *end;
     self->node_count = 0;
-    end->sequence = adopted->sequence_last;
-    end->count += adopted->delta;
-    MW_CHECK_DISK(end->count >= 0, self->err, name, entry->offset,
-                  "the count of live ids falls to %" PRId64, end->count);
-    return MW_OK;
+    return move_end(self, adopted->sequence_last, adopted->delta, entry, name);
 }
 
 /* The last entry was not aborted: opens the files that it adopts. They were durable before it was

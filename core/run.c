@@ -184,8 +184,16 @@ static bool is_sane(const mw_run *run, const mw_adopted *whole, uint64_t above, 
 typedef struct decoder {
     mw_scan scan; /* over the runs that are still to come */
     uint64_t epoch;
+    uint64_t versions; /* of those before, at most INT64_MAX */
     uint32_t count;
 } decoder;
+
+/* No run has so many that the sum passes 2^64: all of their sequences differ. */
+static void count_versions(decoder *from, const mw_table_props *props)
+{
+    uint64_t versions = props->rows + props->tombstones;
+    from->versions = mw_min(from->versions + versions, INT64_MAX);
+}
 
 /* Fills the list, which has room for what the entry says; *sane: all of it could be. */
 static mw_rc decode_runs(decoder *from, mw_adopted *adopted, bool *sane, mw_err *err)
@@ -200,6 +208,7 @@ static mw_rc decode_runs(decoder *from, mw_adopted *adopted, bool *sane, mw_err 
         if (rc != MW_OK) return rc;
         *sane = !from->scan.failed && is_sane(run, adopted, above, from->epoch);
         above = run->file.props.sequence_max;
+        if (*sane) count_versions(from, &run->file.props);
     }
     return MW_OK;
 }
@@ -219,7 +228,7 @@ mw_rc mw_adopted_decode(const mw_env *env, const mw_log_entry *entry, const char
                         mw_adopted **out, mw_err *err)
 {
     enum { RUN_BYTES_MIN = 8 * 8 + 2 };
-    decoder from = {mw_scan_of(entry->payload), entry->epoch, 0};
+    decoder from = {.scan = mw_scan_of(entry->payload), .epoch = entry->epoch};
     uint64_t first = mw_scan_u64(&from.scan);
     uint64_t last = mw_scan_u64(&from.scan);
     int64_t delta = (int64_t)mw_scan_u64(&from.scan);
@@ -234,7 +243,8 @@ mw_rc mw_adopted_decode(const mw_env *env, const mw_log_entry *entry, const char
         adopted->sequence_last = last;
         adopted->delta = delta;
         rc = decode_runs(&from, adopted, &sane, err);
-        sane = sane && mw_scan_left(&from.scan) == 0;
+        sane = sane && mw_scan_left(&from.scan) == 0 && delta <= (int64_t)from.versions &&
+               delta >= -(int64_t)from.versions;
     }
     if (rc == MW_OK && !sane) {
         rc = mw_fail_disk(err, log_file, entry->offset,

@@ -1,10 +1,11 @@
 /* table_copy.c: copies groups from file to file.
 **
 ** Stored pages depend on nothing outside of them but the seed of their checksum, which is the
-** file's. So of a group that a merge would leave as it is, the pages' bytes are read, their
-** checksums proven, and new ones made; directory and index entry are written anew, with places in
-** the new file. Only the key pages are decoded: for the filter, and to see that keys ascend. What
-** is saved is what a merge costs most for: taking rows apart, encoding and compressing them.
+** file's, and a dictionary, if the file has one: groups of such a file are not copied. So of a group
+** that a merge would leave as it is, the pages' bytes are read, their checksums proven, and new ones
+** made; directory and index entry are written anew, with places in the new file. Only the key pages
+** are decoded: for the filter, and to see that keys ascend. What is saved is what a merge costs most
+** for: taking rows apart, encoding and compressing them.
 **
 ** The same level of compression may not be what an option says by now; that is made up for when the
 ** rows are merged with others. */
@@ -24,6 +25,7 @@ mw_rc mw_table_copy_look(const mw_iter *iter, mw_buf *last, mw_table_group *grou
     mw_rc rc = mw_table_pin(table, MW_PART_INDEX, err);
     if (rc != MW_OK) return rc;
     const mw_group *found = &table->groups[number];
+    *possible = table->frame.dictionary_count == 0;
     mw_buf_clear(last);
     mw_buf_put_slice(last, found->last);
     *group = (mw_table_group){

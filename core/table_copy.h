@@ -12,7 +12,7 @@ typedef struct mw_table_group {
 } mw_table_group;
 
 /* The group at whose first row an iterator stands. *possible is false when it stands elsewhere, or
-** is not one of a single table. last: room for the highest key. */
+** is not one of a single table, or the table has dictionaries. last: room for the highest key. */
 mw_rc mw_table_copy_look(const mw_iter *iter, mw_buf *last, mw_table_group *group, bool *possible,
                          mw_err *err) MW_MUST_USE;
 

@@ -22,9 +22,15 @@ typedef struct mw_table_reader {
     mw_buf raw;
 } mw_table_reader;
 
+/* A dictionary of the file, ready for decompressing. */
+typedef struct mw_table_loaded {
+    mw_codec_dictionary *dictionary;
+    uint8_t raw[];
+} mw_table_loaded;
+
 typedef enum mw_part {
     MW_PART_FILE,  /* the descriptor, and that header and footer are right */
-    MW_PART_INDEX, /* frame, index, groups, filter                         */
+    MW_PART_INDEX, /* frame, index, groups, filter, dictionaries           */
     MW_PARTS,
 } mw_part;
 
@@ -73,6 +79,8 @@ struct mw_table {
     uint8_t *index;   /* keys of groups point into it */
     mw_group *groups; /* frame.group_count of them    */
     _Atomic(void *) filter; /* memory of the filter, NULL until the first question */
+    /* as frame.dictionaries, NULL until the first page that needs it */
+    _Atomic(mw_table_loaded *) dictionaries[MW_TABLE_DICTIONARIES_MAX];
 };
 
 /* ---- parts --------------------------------------------------------------------------------- */
@@ -119,19 +127,29 @@ void mw_table_reader_give(mw_table *table, mw_table_reader *reader);
 mw_rc mw_table_read_block(mw_table *table, const mw_block *block, uint8_t *to,
                           mw_err *err) MW_MUST_USE;
 
+/* The same into fresh memory, *content: the caller's, mw_free. */
+mw_rc mw_table_read_whole(mw_table *table, const mw_block *block, uint8_t **content,
+                          mw_err *err) MW_MUST_USE;
+
+/* Reads a dictionary, decompresses it and makes it ready. *loaded: the caller's, to be freed with
+** mw_table_loaded_free. */
+mw_rc mw_table_read_dictionary(mw_table *table, uint32_t number, mw_table_loaded **loaded,
+                               mw_err *err) MW_MUST_USE;
+void mw_table_loaded_free(const mw_env *env, mw_table_loaded *loaded); /* takes NULL */
+
 /* Reads and decodes past the cache. The results are the caller's, mw_free. */
 mw_rc mw_table_read_directory(mw_table *table, const mw_group *group, mw_directory **directory,
                               mw_err *err) MW_MUST_USE;
-/* key: it is a page of keys, and must hold nothing else. */
-mw_rc mw_table_read_page(mw_table *table, const mw_page_ref *ref, bool key, mw_page **page,
+/* column: as in a directory. 0: it is a page of keys, and must hold nothing else. Needs no pin. */
+mw_rc mw_table_read_page(mw_table *table, const mw_page_ref *ref, uint32_t column, mw_page **page,
                          mw_err *err) MW_MUST_USE;
 
 /* The same through the cache. Held: mw_cache_release. Content: mw_directory, mw_page. A page may be
 ** asked for without a pin. */
 mw_rc mw_table_hold_directory(mw_table *table, const mw_group *group, mw_cached **held,
                               mw_err *err) MW_MUST_USE;
-mw_rc mw_table_hold_page(mw_table *table, const mw_page_ref *ref, bool key, mw_cached **held,
-                         mw_err *err) MW_MUST_USE;
+mw_rc mw_table_hold_page(mw_table *table, const mw_page_ref *ref, uint32_t column,
+                         mw_cached **held, mw_err *err) MW_MUST_USE;
 
 /* Does the filter let key pass? */
 mw_rc mw_table_filter_passes(mw_table *table, mw_slice key, bool *maybe, mw_err *err) MW_MUST_USE;

@@ -79,13 +79,14 @@ static bool slot_has(const table_iter *iter, const slot *s)
     return s->page && s->group == iter->group && iter->row - s->first_row < s->page->rows;
 }
 
-/* Makes the slot, that of the keys or of a column, hold this page of the group at hand. */
-static mw_rc fill_slot(table_iter *iter, slot *s, uint32_t page, mw_err *err)
+/* Makes the slot of column c, as in a directory, hold this page of the group at hand. */
+static mw_rc fill_slot(table_iter *iter, uint32_t c, uint32_t page, mw_err *err)
 {
+    slot *s = c == 0 ? &iter->keys : &iter->columns[c - 1];
     const mw_page_ref *ref = &iter->directory->pages[page];
     mw_cached *held;
     if (s->page && s->group == iter->group && s->first_row == ref->first_row) return MW_OK;
-    mw_rc rc = mw_table_hold_page(iter->table, ref, s == &iter->keys, &held, err);
+    mw_rc rc = mw_table_hold_page(iter->table, ref, c, &held, err);
     if (rc) return rc;
     if (s->held) mw_cache_release(iter->table->cache, s->held);
     s->held = held;
@@ -115,7 +116,7 @@ static uint32_t page_of_row(const table_iter *iter, uint32_t c)
 static mw_rc need_keys(table_iter *iter, mw_err *err)
 {
     if (slot_has(iter, &iter->keys)) return MW_OK;
-    return fill_slot(iter, &iter->keys, page_of_row(iter, 0), err);
+    return fill_slot(iter, 0, page_of_row(iter, 0), err);
 }
 
 /* The slot of a column, from 0, for the row at hand. */
@@ -126,8 +127,8 @@ static mw_rc need_column(table_iter *iter, uint32_t index, mw_err *err)
         iter->columns = mw_alloc_zero(table->env, table->column_count * sizeof(slot));
         if (!iter->columns) return no_memory(table, err);
     }
-    slot *s = &iter->columns[index];
-    return slot_has(iter, s) ? MW_OK : fill_slot(iter, s, page_of_row(iter, index + 1), err);
+    if (slot_has(iter, &iter->columns[index])) return MW_OK;
+    return fill_slot(iter, index + 1, page_of_row(iter, index + 1), err);
 }
 
 /* ---- standing ------------------------------------------------------------------------------ */
@@ -193,7 +194,7 @@ static mw_rc search_group(table_iter *iter, uint64_t group, mw_slice key, bool *
     mw_rc rc = enter_group(iter, group, err);
     if (rc) return rc;
     uint32_t page = mw_directory_key_page(iter->directory, key);
-    rc = fill_slot(iter, &iter->keys, page, err);
+    rc = fill_slot(iter, 0, page, err);
     if (rc) return rc;
     const slot *keys = &iter->keys;
     iter->row = keys->first_row + mw_table_row_of(iter->table, keys->page, key, equal);

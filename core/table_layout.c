@@ -1,11 +1,11 @@
 /* table_layout.c: header, footer, properties, index and directories as bytes. FORMAT.md, "Table
 ** files", has the grammar.
 **
-**   header | group 0 | group 1 | ... | filter | index | properties | footer
+**   header | group 0 | group 1 | ... | dictionaries | filter | index | properties | footer
 **             `- pages of the key, of column 0, 1, ... | directory
 **
 ** Whoever points to a block holds its checksum: the footer that of the properties, those that of
-** index and filter, the index those of directories, a directory those of its pages. So the
+** index, filter and dictionaries, the index those of directories, a directory those of its pages. So the
 ** footer's own checksum depends on every byte of the file, and a block that belongs elsewhere is
 ** never taken.
 **
@@ -141,6 +141,14 @@ void mw_table_properties_put(const mw_table_frame *frame, const mw_schema *schem
     mw_buf_u8(to, (uint8_t)schema->key);
     mw_buf_varint(to, schema->column_count);
     for (uint32_t i = 0; i < schema->column_count; i++) mw_buf_varint(to, schema->column_ids[i]);
+    mw_buf_varint(to, frame->dictionary_count);
+    for (uint32_t i = 0; i < frame->dictionary_count; i++) {
+        const mw_table_dictionary *dictionary = &frame->dictionaries[i];
+        mw_buf_varint(to, dictionary->column);
+        mw_buf_varint(to, dictionary->raw_bytes);
+        mw_buf_varint(to, dictionary->block.bytes);
+        mw_buf_u64(to, dictionary->block.checksum);
+    }
 }
 
 static mw_rc check_schema(const mw_table_frame *frame, mw_scan *scan, const mw_schema *schema,
@@ -153,8 +161,8 @@ static mw_rc check_schema(const mw_table_frame *frame, mw_scan *scan, const mw_s
         uint64_t id = mw_scan_varint(scan);
         if (same && id != schema->column_ids[i]) same = false;
     }
-    MW_CHECK_DISK(!scan->failed && mw_scan_left(scan) == 0, err, frame->name,
-                  frame->properties.offset, "the properties are of the wrong size");
+    MW_CHECK_DISK(!scan->failed, err, frame->name, frame->properties.offset,
+                  "the properties are of the wrong size");
     if (same) return MW_OK;
     return mw_fail(err, MW_MISMATCH,
                    "%s has a key of kind %u and %llu columns, expected kind %u and %u columns, or "
@@ -163,7 +171,52 @@ static mw_rc check_schema(const mw_table_frame *frame, mw_scan *scan, const mw_s
                    (unsigned)schema->key, (unsigned)schema->column_count);
 }
 
-/* filter, index and properties follow each other; what lies before the filter are groups. */
+/* Dictionary i, whose column lies above `above`. */
+static bool get_dictionary(mw_scan *scan, uint32_t column_count, uint32_t above,
+                           mw_table_dictionary *dictionary)
+{
+    uint64_t column = mw_scan_varint(scan);
+    uint64_t raw_bytes = mw_scan_varint(scan);
+    dictionary->block.bytes = mw_scan_varint(scan);
+    dictionary->block.checksum = mw_scan_u64(scan);
+    if (scan->failed || column <= above || column > column_count) return false;
+    if (raw_bytes == 0 || raw_bytes > MW_DICTIONARY_BYTES_MAX) return false;
+    dictionary->column = (uint32_t)column;
+    dictionary->raw_bytes = (uint32_t)raw_bytes;
+    return dictionary->block.bytes > 0 && dictionary->block.bytes <= raw_bytes;
+}
+
+/* They lie one behind the other, the last one before the filter. */
+static mw_rc get_dictionaries(mw_table_frame *frame, mw_scan *scan, uint32_t column_count,
+                              mw_err *err)
+{
+    uint64_t count = mw_scan_varint(scan), bytes = 0;
+    uint64_t offset = frame->properties.offset;
+    MW_CHECK_DISK(!scan->failed && count <= MW_TABLE_DICTIONARIES_MAX, err, frame->name, offset,
+                  "more dictionaries than a file can have, or none of the count");
+    frame->dictionary_count = (uint32_t)count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t above = i ? frame->dictionaries[i - 1].column : 0;
+        MW_CHECK_DISK(get_dictionary(scan, column_count, above, &frame->dictionaries[i]), err,
+                      frame->name, offset, "dictionary %u is not possible", (unsigned)i);
+        bytes += frame->dictionaries[i].block.bytes;
+    }
+    MW_CHECK_DISK(mw_scan_left(scan) == 0, err, frame->name, offset,
+                  "the properties are of the wrong size");
+    MW_CHECK_DISK(frame->filter.offset >= MW_TABLE_HEADER_BYTES &&
+                      bytes <= frame->filter.offset - MW_TABLE_HEADER_BYTES,
+                  err, frame->name, offset, "no room for the dictionaries before the filter");
+    frame->groups_end = frame->filter.offset - bytes;
+    uint64_t at = frame->groups_end;
+    for (uint32_t i = 0; i < count; i++) {
+        frame->dictionaries[i].block.offset = at;
+        at += frame->dictionaries[i].block.bytes;
+    }
+    return MW_OK;
+}
+
+/* filter, index and properties follow each other; what lies before the filter are groups
+** and dictionaries. */
 static bool blocks_meet(const mw_table_frame *frame)
 {
     const mw_block *filter = &frame->filter, *index = &frame->index;
@@ -188,6 +241,7 @@ mw_rc mw_table_properties_get(mw_table_frame *frame, mw_slice from, const mw_sch
     frame->filter = get_block(&scan);
     frame->index = get_block(&scan);
     mw_rc rc = check_schema(frame, &scan, schema, err);
+    if (rc == MW_OK) rc = get_dictionaries(frame, &scan, schema->column_count, err);
     if (rc) return rc;
     MW_CHECK_DISK(props->rows < rows_max && props->tombstones < rows_max, err, frame->name, offset,
                   "more rows than a file can hold");
@@ -254,7 +308,7 @@ static mw_rc read_groups(const mw_table_frame *frame, mw_slice from, mw_key_kind
     mw_scan scan = mw_scan_of(from);
     uint64_t offset = MW_TABLE_HEADER_BYTES, versions = 0, tombstones = 0;
     for (uint64_t i = 0; i < frame->group_count; i++) {
-        MW_CHECK_DISK(get_group(&scan, &offset, frame->filter.offset, &groups[i]), err, frame->name,
+        MW_CHECK_DISK(get_group(&scan, &offset, frame->groups_end, &groups[i]), err, frame->name,
                       frame->index.offset, "the index is wrong about group %llu",
                       (unsigned long long)i);
         MW_CHECK_DISK(keys_ascend(groups, i, key), err, frame->name, frame->index.offset,
@@ -264,8 +318,8 @@ static mw_rc read_groups(const mw_table_frame *frame, mw_slice from, mw_key_kind
     }
     MW_CHECK_DISK(mw_scan_left(&scan) == 0, err, frame->name, frame->index.offset,
                   "bytes are left behind the last group's entry");
-    MW_CHECK_DISK(offset == frame->filter.offset, err, frame->name, offset,
-                  "the last group does not end at the filter");
+    MW_CHECK_DISK(offset == frame->groups_end, err, frame->name, offset,
+                  "the last group does not end at the filter, nor at the first dictionary");
     MW_CHECK_DISK(tombstones == frame->props.tombstones &&
                       versions == frame->props.rows + tombstones,
                   err, frame->name, frame->index.offset,

@@ -15,12 +15,22 @@ typedef struct mw_block {
     uint64_t checksum;
 } mw_block;
 
+/* A compression dictionary. Stored in less than raw_bytes: compressed. */
+typedef struct mw_table_dictionary {
+    uint32_t column; /* as in a directory: from 1 on, 0 is the key */
+    uint32_t raw_bytes;
+    mw_block block;
+} mw_table_dictionary;
+
 /* What footer and properties say. name and seed are set before anything is encoded or decoded. */
 typedef struct mw_table_frame {
     const char *name; /* borrowed, for the words of errors */
     uint64_t seed;    /* of every checksum in the file     */
     mw_table_props props;
     uint64_t group_count;
+    uint64_t groups_end; /* offset of the first dictionary, without any of the filter */
+    uint32_t dictionary_count;
+    mw_table_dictionary dictionaries[MW_TABLE_DICTIONARIES_MAX]; /* columns ascend */
     mw_block filter;
     mw_block index;
     mw_block properties;
@@ -56,7 +66,7 @@ typedef struct mw_group {
 
 void mw_group_put(const mw_group *group, mw_buf *to);
 /* All entries of an index. *groups: frame->group_count of them, the caller's, mw_free; keys are
-** borrowed from `from`. Checks that groups lie one behind the other up to the filter and that keys
+** borrowed from `from`. Checks that groups lie one behind the other up to groups_end and that keys
 ** ascend. */
 mw_rc mw_groups_get(const mw_env *env, const mw_table_frame *frame, mw_slice from, mw_key_kind key,
                     mw_group **groups, mw_err *err) MW_MUST_USE;

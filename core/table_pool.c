@@ -143,7 +143,8 @@ static void make_room(mw_table_pool *pool, mw_part part)
 {
     ring *r = &pool->rings[part];
     uint64_t looks_left = (uint64_t)r->count * 2;
-    while (too_many(pool, part) && looks_left-- > 0) {
+    /* With all of them gone, those that are being loaded may still be too many. */
+    while (r->oldest && too_many(pool, part) && looks_left-- > 0) {
         mw_table *table = r->oldest;
         bool asked = atomic_exchange_explicit(&table->stays[part].asked, false,
                                               memory_order_relaxed);

@@ -1,7 +1,7 @@
 /* table_read.c: opens table files and answers whether a key is in them.
 **
 **   file    opened; header and footer tell whether it is the right one
-**   index   properties, index: kept in memory; the filter with the first question
+**   index   properties, index: kept in memory; filter and dictionaries when they are needed
 **   find    key range -> filter -> index (in memory) -> directory -> key page (both cached) -> row
 **
 ** Nothing is used before its checksum was verified, and what a checksum cannot prove (a file made
@@ -9,8 +9,8 @@
 ** is left, one by one, in 64 bit. A mismatch is read once more, as the fault may lie on the way
 ** from the disk.
 **
-** Threads: a resident index does not change but for its filter, which is set once. Reading and
-** decompressing take no lock. */
+** Threads: a resident index does not change but for its filter and dictionaries, each set once.
+** Reading and decompressing take no lock. */
 #include <string.h>
 
 #include "filter.h"
@@ -21,145 +21,9 @@ enum {
     CACHE_LINE = 64,
 };
 
-static uint8_t *reserve_exactly(mw_buf *buf, uint64_t bytes)
-{
-    mw_buf_clear(buf);
-    return bytes <= SIZE_MAX && mw_buf_reserve(buf, (size_t)bytes + 1) ? buf->data : NULL;
-}
-
-/* ---- blocks -------------------------------------------------------------------------------- */
-
 static mw_rc no_memory(const mw_table *table, mw_err *err)
 {
     return mw_fail(err, MW_NOMEM, "out of memory for reading %s", table->name);
-}
-
-mw_rc mw_table_read_block(mw_table *table, const mw_block *block, uint8_t *to, mw_err *err)
-{
-    uint64_t found = 0;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        mw_rc rc = mw_table_pin(table, MW_PART_FILE, err);
-        if (rc) return rc;
-        rc = mw_env_read(table->env, table->file, table->name, to, (size_t)block->bytes,
-                         block->offset, err);
-        mw_table_unpin(table, MW_PART_FILE);
-        if (rc) return rc;
-        found = mw_hash(to, (size_t)block->bytes, table->seed);
-        if (found == block->checksum) return MW_OK;
-    }
-    return mw_fail_disk(err, table->name, block->offset,
-                        "%llu bytes fail their checksum: expected %016llx, found %016llx",
-                        (unsigned long long)block->bytes, (unsigned long long)block->checksum,
-                        (unsigned long long)found);
-}
-
-/* Reads a block into fresh memory, *content: the caller's. */
-static mw_rc read_whole(mw_table *table, const mw_block *block, uint8_t **content,
-                        mw_err *err)
-{
-    uint8_t *memory = block->bytes <= SIZE_MAX ? mw_alloc(table->env, (size_t)block->bytes) : NULL;
-    *content = NULL;
-    if (!memory) return no_memory(table, err);
-    mw_rc rc = mw_table_read_block(table, block, memory, err);
-    if (rc) {
-        mw_free(table->env, memory);
-        return rc;
-    }
-    *content = memory;
-    return MW_OK;
-}
-
-mw_rc mw_table_read_directory(mw_table *table, const mw_group *group, mw_directory **directory,
-                              mw_err *err)
-{
-    *directory = NULL;
-    mw_table_reader *reader = mw_table_reader_take(table);
-    if (!reader) return no_memory(table, err);
-    uint8_t *stored = reserve_exactly(&reader->stored, group->directory.bytes);
-    mw_rc rc = stored ? mw_table_read_block(table, &group->directory, stored, err)
-                      : no_memory(table, err);
-    if (rc == MW_OK) {
-        mw_directory_source source = {table->name, group, table->column_count,
-                                      mw_slice_of(stored, (size_t)group->directory.bytes)};
-        rc = mw_directory_decode(table->env, &source, directory, err);
-    }
-    mw_table_reader_give(table, reader);
-    return rc;
-}
-
-static mw_rc unpack_page(const mw_table *table, mw_table_reader *reader, const mw_page_ref *ref,
-                         mw_slice *raw, mw_err *err)
-{
-    *raw = mw_slice_of(reader->stored.data, ref->stored_bytes);
-    if (ref->stored_bytes == ref->raw_bytes) return MW_OK;
-    if (!reader->codec) reader->codec = mw_codec_create(table->env);
-    uint8_t *to = reserve_exactly(&reader->raw, ref->raw_bytes);
-    if (!reader->codec || !to) return no_memory(table, err);
-    MW_CHECK_DISK(mw_codec_decompress(reader->codec, *raw, to, ref->raw_bytes), err, table->name,
-                  ref->offset, "a page does not decompress to %u bytes", (unsigned)ref->raw_bytes);
-    *raw = mw_slice_of(to, ref->raw_bytes);
-    return MW_OK;
-}
-
-static mw_rc read_raw(mw_table *table, mw_table_reader *reader, const mw_page_ref *ref,
-                      mw_slice *raw, mw_err *err)
-{
-    mw_block block = {ref->offset, ref->stored_bytes, ref->checksum};
-    uint8_t *stored = reserve_exactly(&reader->stored, ref->stored_bytes);
-    if (!stored) return no_memory(table, err);
-    mw_rc rc = mw_table_read_block(table, &block, stored, err);
-    return rc ? rc : unpack_page(table, reader, ref, raw, err);
-}
-
-/* Key pages are searched by shape, so the shape is part of the format. */
-static bool is_key_page(const mw_table *table, const mw_page *page)
-{
-    if (table->key == MW_KEY_INTEGER) return page->shape == MW_SHAPE_INTEGERS;
-    mw_type type = table->key == MW_KEY_TEXT ? MW_TEXT : MW_BLOB;
-    return page->shape == MW_SHAPE_BYTES && page->type == type;
-}
-
-mw_rc mw_table_read_page(mw_table *table, const mw_page_ref *ref, bool key, mw_page **page,
-                         mw_err *err)
-{
-    mw_page_source source = {table->name, ref->offset, {NULL, 0}, ref->rows, key};
-    *page = NULL;
-    mw_table_reader *reader = mw_table_reader_take(table);
-    if (!reader) return no_memory(table, err);
-    mw_rc rc = read_raw(table, reader, ref, &source.raw, err);
-    if (rc == MW_OK) rc = mw_page_decode(table->env, &source, page, err);
-    mw_table_reader_give(table, reader);
-    if (rc == MW_OK && key && !is_key_page(table, *page)) {
-        mw_free(table->env, *page);
-        *page = NULL;
-        return mw_fail_disk(err, table->name, ref->offset, "a key page of another kind of key");
-    }
-    return rc;
-}
-
-mw_rc mw_table_hold_directory(mw_table *table, const mw_group *group, mw_cached **held, mw_err *err)
-{
-    uint64_t offset = group->directory.offset;
-    *held = mw_cache_find(table->cache, table->cache_file, offset);
-    if (*held) return MW_OK;
-    mw_directory *directory;
-    mw_rc rc = mw_table_read_directory(table, group, &directory, err);
-    if (rc) return rc;
-    *held = mw_cache_put(table->cache, table->cache_file, offset, directory,
-                         directory->memory_bytes);
-    return *held ? MW_OK : no_memory(table, err);
-}
-
-mw_rc mw_table_hold_page(mw_table *table, const mw_page_ref *ref, bool key, mw_cached **held,
-                         mw_err *err)
-{
-    *held = mw_cache_find(table->cache, table->cache_file, ref->offset);
-    if (*held) return MW_OK;
-    mw_page *page;
-    mw_rc rc = mw_table_read_page(table, ref, key, &page, err);
-    if (rc) return rc;
-    *held = mw_cache_put(table->cache, table->cache_file, ref->offset, page, page->memory_bytes);
-    return *held ? MW_OK : no_memory(table, err);
 }
 
 /* ---- the file ------------------------------------------------------------------------------ */
@@ -246,6 +110,9 @@ static void drop_index(mw_table *table)
     const mw_env *env = table->env;
     mw_free(env, atomic_load_explicit(&table->filter, memory_order_relaxed));
     atomic_store_explicit(&table->filter, NULL, memory_order_relaxed);
+    for (uint32_t i = 0; i < MW_TABLE_DICTIONARIES_MAX; i++) {
+        mw_table_loaded_free(env, atomic_exchange(&table->dictionaries[i], NULL));
+    }
     mw_free(env, table->groups);
     mw_free(env, table->index);
     table->groups = NULL;
@@ -255,7 +122,7 @@ static void drop_index(mw_table *table)
 static mw_rc read_properties(mw_table *table, mw_err *err)
 {
     uint8_t *content;
-    mw_rc rc = read_whole(table, &table->frame.properties, &content, err);
+    mw_rc rc = mw_table_read_whole(table, &table->frame.properties, &content, err);
     if (rc) return rc;
     mw_slice slice = mw_slice_of(content, (size_t)table->frame.properties.bytes);
     rc = mw_table_properties_get(&table->frame, slice, table->schema, err);
@@ -278,7 +145,7 @@ static mw_rc check_properties(const mw_table *table, mw_err *err)
 
 static mw_rc read_index(mw_table *table, mw_err *err)
 {
-    mw_rc rc = read_whole(table, &table->frame.index, &table->index, err);
+    mw_rc rc = mw_table_read_whole(table, &table->frame.index, &table->index, err);
     if (rc) return rc;
     mw_slice slice = mw_slice_of(table->index, (size_t)table->frame.index.bytes);
     return mw_groups_get(table->env, &table->frame, slice, table->key, &table->groups, err);
@@ -656,7 +523,7 @@ static mw_rc find_in_page(mw_table *table, mw_slice key, bool *found, bool *tomb
     if (rc) return rc;
     const mw_directory *directory = mw_cached_content(held);
     const mw_page_ref *ref = &directory->pages[mw_directory_key_page(directory, key)];
-    rc = mw_table_hold_page(table, ref, true, &held_page, err);
+    rc = mw_table_hold_page(table, ref, 0, &held_page, err);
     if (rc == MW_OK) {
         uint32_t row = mw_table_row_of(table, mw_cached_content(held_page), key, found);
         *tombstone = *found && mw_directory_tombstone(directory, ref->first_row + row);

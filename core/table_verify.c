@@ -83,7 +83,7 @@ static mw_rc verify_keys(verifying *v)
     const mw_directory *directory = v->directory;
     for (uint32_t number = 0; number < directory->page_starts[1]; number++) {
         mw_page *page;
-        mw_rc rc = mw_table_read_page(v->table, &directory->pages[number], true, &page, v->err);
+        mw_rc rc = mw_table_read_page(v->table, &directory->pages[number], 0, &page, v->err);
         if (rc == MW_OK) rc = verify_key_page(v, number, page);
         mw_free(v->table->env, page);
         if (rc) return rc;
@@ -127,10 +127,10 @@ static mw_rc verify_value(const verifying *v, const mw_page_ref *ref, uint32_t r
     return bad(v, ref->offset, "a value lies outside its column's least and greatest");
 }
 
-static mw_rc verify_page(verifying *v, const mw_page_ref *ref, tally *t)
+static mw_rc verify_page(verifying *v, uint32_t c, const mw_page_ref *ref, tally *t)
 {
     mw_page *page;
-    mw_rc rc = mw_table_read_page(v->table, ref, false, &page, v->err);
+    mw_rc rc = mw_table_read_page(v->table, ref, c, &page, v->err);
     for (uint32_t row = 0; rc == MW_OK && row < ref->rows; row++) {
         mw_value value = {.type = MW_NULL};
         mw_page_value(page, row, &value);
@@ -149,7 +149,7 @@ static mw_rc verify_column(verifying *v, uint32_t c)
         return bad(v, offset, "a column's statistics cannot be read");
     }
     for (uint32_t i = directory->page_starts[c]; i < directory->page_starts[c + 1]; i++) {
-        mw_rc rc = verify_page(v, &directory->pages[i], &t);
+        mw_rc rc = verify_page(v, c, &directory->pages[i], &t);
         if (rc) return rc;
     }
     if (t.nulls != t.nulls_seen) return bad(v, offset, "a column's number of NULLs is wrong");
@@ -241,6 +241,19 @@ static mw_rc verify_block(const verifying *v, const mw_block *block, uint8_t **c
     return mw_table_read_block(table, block, *content, v->err);
 }
 
+/* Also those that no page needs. */
+static mw_rc verify_dictionaries(const verifying *v)
+{
+    mw_table *table = v->table;
+    for (uint32_t i = 0; i < table->frame.dictionary_count; i++) {
+        mw_table_loaded *loaded;
+        mw_rc rc = mw_table_read_dictionary(table, i, &loaded, v->err);
+        if (rc) return rc;
+        mw_table_loaded_free(table->env, loaded);
+    }
+    return MW_OK;
+}
+
 /* Requires pins. */
 static mw_rc verify_pinned(mw_table *table, mw_err *err)
 {
@@ -252,6 +265,7 @@ static mw_rc verify_pinned(mw_table *table, mw_err *err)
     if (rc == MW_OK) rc = verify_block(&v, &frame->properties, &properties);
     if (rc == MW_OK) rc = verify_block(&v, &frame->index, &index);
     if (rc == MW_OK) rc = verify_block(&v, &frame->filter, &filter);
+    if (rc == MW_OK) rc = verify_dictionaries(&v);
     v.filter = filter;
     for (uint64_t i = 0; rc == MW_OK && i < frame->group_count; i++) {
         rc = verify_group(&v, &table->groups[i]);

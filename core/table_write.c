@@ -1,37 +1,30 @@
 /* table_write.c: makes a table file from versions in key order.
 **
 **   add -> columns of the group at hand -> (group full) pages + directory -> out -> file
-**                                          `- index entry, one hash a row for the filter
+**                                 |        `- index entry, one hash a row for the filter
+**                                 `- held back, until there are enough for training dictionaries
 **
-** Memory: one group, the index, and 8 bytes a row for the filter, whose size is known only at the
-** end. The file has its name from the start, but nothing refers to it before a manifest does, so a
-** crash in the middle leaves a file that nobody reads. Content and name are durable when finish
-** returns.
-**
-** Values are gathered apart from the start: a page's encoding is chosen from all of its values, and
-** rows would have to be taken apart again. */
+** Memory: one group, or with dictionaries at first the groups of a sample, the index, and 8 bytes a
+** row for the filter, whose size is known only at the end. The file has its name from the start,
+** but nothing refers to it before a manifest does, so a crash in the middle leaves a file that
+** nobody reads. Content and name are durable when finish returns. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "filter.h"
 #include "hash.h"
-#include "page.h"
+#include "table_gather.h"
 #include "table_layout.h"
+#include "table_train.h"
 
 enum {
     WRITE_BYTES = 1 << 18,       /* what is given to the file at once, at least */
     SYNC_BYTES = 16 << 20,       /* synced in between, so that the last sync is short */
     SPARE_BYTES = 4 << 20,       /* a work buffer that has grown past this is freed */
-    ROWS_AT_FIRST = 256,
+    CELL_BYTES = 1 + 8,          /* what a value takes while it is held, beside its bytes */
+    ALIGNED_GAIN = 32,           /* a page that is slower to read saves one in so many bytes */
 };
-
-/* Values of one column in the group at hand. */
-typedef struct column {
-    uint8_t *types;
-    uint64_t *slots;
-    mw_buf bytes;
-} column;
 
 struct mw_table_writer {
     const mw_env *env;
@@ -44,21 +37,24 @@ struct mw_table_writer {
     mw_table_options options;
     mw_table_frame frame;
     mw_codec *codec; /* NULL: no compression */
+    mw_page_encoder encoder;
 
-    column *columns; /* the key, then the others */
-    uint32_t rows;   /* in the group at hand     */
-    uint32_t row_capacity;
-    uint64_t weight; /* of the group at hand     */
-    mw_group group;
+    mw_gathered *gathered; /* at hand */
+    mw_gathered *held;     /* before it, while a sample is gathered: oldest first */
+    mw_gathered **held_end;
+    uint64_t held_bytes;         /* 0 when nothing is held */
+    bool holds;
+    mw_trained trained[MW_TABLE_DICTIONARIES_MAX]; /* as frame.dictionaries */
+
     mw_buf file_first_key;
-    mw_buf first_key;  /* of the group at hand */
     mw_buf last_key;
-    mw_buf tombstones; /* bitmap */
-
-    mw_buf raw;        /* page before compression */
+    mw_buf raw;        /* page before compression, in either form */
+    mw_buf raw_aligned;
     mw_buf packed;
+    mw_buf packed_aligned;
     mw_buf refs;       /* directory: pages      */
     uint32_t page_count;
+    uint64_t copied_at; /* offset of the group that is copied */
     mw_buf statistics; /* directory: statistics */
     mw_buf block;      /* directory as a whole, properties */
     mw_buf index;
@@ -87,19 +83,32 @@ static uint32_t column_total(const mw_table_writer *writer)
     return writer->options.schema->column_count + 1;
 }
 
+enum { BUFFERS = 12 };
+
+static void list_buffers(mw_table_writer *writer, mw_buf *bufs[BUFFERS])
+{
+    mw_buf *all[BUFFERS] = {&writer->file_first_key, &writer->last_key,       &writer->raw,
+                            &writer->raw_aligned,    &writer->packed,         &writer->packed_aligned,
+                            &writer->refs,           &writer->statistics,     &writer->block,
+                            &writer->index,          &writer->hashes,         &writer->out};
+    memcpy(bufs, all, sizeof all);
+}
+
 static void free_writer(mw_table_writer *writer)
 {
-    mw_buf *bufs[] = {&writer->file_first_key, &writer->first_key, &writer->last_key,
-                      &writer->tombstones,     &writer->raw,       &writer->packed,
-                      &writer->refs,           &writer->statistics, &writer->block,
-                      &writer->index,          &writer->hashes,    &writer->out};
-    for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++) mw_buf_free(bufs[i]);
-    for (uint32_t c = 0; writer->columns && c < column_total(writer); c++) {
-        mw_free(writer->env, writer->columns[c].types);
-        mw_free(writer->env, writer->columns[c].slots);
-        mw_buf_free(&writer->columns[c].bytes);
+    mw_buf *bufs[BUFFERS];
+    list_buffers(writer, bufs);
+    for (size_t i = 0; i < BUFFERS; i++) mw_buf_free(bufs[i]);
+    mw_page_encoder_free(&writer->encoder);
+    while (writer->held) {
+        mw_gathered *group = writer->held;
+        writer->held = group->next;
+        mw_gathered_destroy(group);
     }
-    mw_free(writer->env, writer->columns);
+    mw_gathered_destroy(writer->gathered);
+    for (uint32_t i = 0; i < writer->frame.dictionary_count; i++) {
+        mw_trained_free(&writer->trained[i]);
+    }
     mw_codec_destroy(writer->codec);
     mw_free(writer->env, writer);
 }
@@ -116,22 +125,11 @@ void mw_table_writer_abandon(mw_table_writer *writer)
 
 static void init_buffers(mw_table_writer *writer)
 {
-    const mw_env *env = writer->env;
-    mw_buf *bufs[] = {&writer->file_first_key, &writer->first_key, &writer->last_key,
-                      &writer->tombstones,     &writer->raw,       &writer->packed,
-                      &writer->refs,           &writer->statistics, &writer->block,
-                      &writer->index,          &writer->hashes,    &writer->out};
-    for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++) mw_buf_init(bufs[i], env);
-}
-
-static bool init_columns(mw_table_writer *writer)
-{
-    writer->columns = mw_alloc_zero(writer->env, sizeof *writer->columns * column_total(writer));
-    if (!writer->columns) return false;
-    for (uint32_t c = 0; c < column_total(writer); c++) {
-        mw_buf_init(&writer->columns[c].bytes, writer->env);
-    }
-    return true;
+    mw_buf *bufs[BUFFERS];
+    list_buffers(writer, bufs);
+    for (size_t i = 0; i < BUFFERS; i++) mw_buf_init(bufs[i], writer->env);
+    mw_page_encoder_init(&writer->encoder, writer->env);
+    writer->held_end = &writer->held;
 }
 
 static void init_options(mw_table_writer *writer, const mw_table_options *options)
@@ -170,8 +168,10 @@ mw_rc mw_table_writer_create(const mw_env *env, int dir, const mw_table_options 
     made->dir = dir;
     init_options(made, options);
     init_buffers(made);
-    bool ready = init_columns(made);
+    made->gathered = mw_gathered_create(env, column_total(made));
+    bool ready = made->gathered != NULL;
     if (ready && options->compression > 0) ready = (made->codec = mw_codec_create(env)) != NULL;
+    made->holds = options->sample_bytes > 0 && made->codec;
     mw_rc rc = ready ? start_file(made, err)
                      : mw_fail(err, MW_NOMEM, "out of memory for %s", made->name);
     if (rc) {
@@ -224,27 +224,64 @@ static mw_rc put_block(mw_table_writer *writer, mw_slice bytes, mw_block *block,
 
 /* ---- pages --------------------------------------------------------------------------------- */
 
+/* A column while its pages are written. */
+typedef struct page_maker {
+    const mw_codec_dictionary *dictionary; /* NULL: none */
+    uint32_t page_bytes;
+    bool key;
+} page_maker;
+
 /* The encoded page in raw, compressed if that helps. */
-static mw_slice pack_page(mw_table_writer *writer)
+static mw_slice pack_page(mw_table_writer *writer, const page_maker *maker, const mw_buf *from,
+                          mw_buf *packed)
 {
-    mw_slice raw = mw_buf_slice(&writer->raw);
+    mw_slice raw = mw_buf_slice(from);
+    size_t size;
     if (!writer->codec) return raw;
-    mw_buf_clear(&writer->packed);
-    if (!mw_buf_reserve(&writer->packed, raw.size)) return raw;
-    size_t size = mw_codec_compress(writer->codec, raw, writer->packed.data, raw.size,
-                                    writer->options.compression);
-    return size ? mw_slice_of(writer->packed.data, size) : raw;
+    mw_buf_clear(packed);
+    if (!mw_buf_reserve(packed, raw.size)) return raw;
+    if (maker->dictionary) {
+        size = mw_codec_compress_with(writer->codec, maker->dictionary, raw, packed->data,
+                                      raw.size);
+    } else {
+        size = mw_codec_compress(writer->codec, raw, packed->data, raw.size,
+                                 writer->options.compression);
+    }
+    return size ? mw_slice_of(packed->data, size) : raw;
 }
 
-static mw_rc put_page(mw_table_writer *writer, const mw_cells *cells, bool key, mw_err *err)
+/* The page of these cells as it goes to the file, in the form that is smaller. */
+static mw_rc make_page(mw_table_writer *writer, const page_maker *maker, const mw_cells *cells,
+                       mw_slice *stored, mw_err *err)
 {
-    mw_buf_clear(&writer->raw);
-    mw_page_encode(&writer->raw, cells, key);
-    mw_rc rc = mw_buf_check(&writer->raw, err);
+    mw_buf *raw = &writer->raw, *aligned = &writer->raw_aligned;
+    mw_buf_clear(raw);
+    bool other = mw_page_encode(&writer->encoder, raw, cells, maker->key, MW_FORM_TIGHT);
+    mw_rc rc = mw_buf_check(raw, err);
+    if (rc) return rc;
+    *stored = pack_page(writer, maker, raw, &writer->packed);
+    if (!other || !writer->codec) return MW_OK;
+    mw_buf_clear(aligned);
+    mw_page_encode(&writer->encoder, aligned, cells, maker->key, MW_FORM_ALIGNED);
+    rc = mw_buf_check(aligned, err);
+    if (rc) return rc;
+    mw_slice other_stored = pack_page(writer, maker, aligned, &writer->packed_aligned);
+    if (other_stored.size >= stored->size - stored->size / ALIGNED_GAIN) return MW_OK;
+    *stored = other_stored;
+    mw_buf swap = *raw;
+    *raw = *aligned;
+    *aligned = swap;
+    return MW_OK;
+}
+
+static mw_rc put_page(mw_table_writer *writer, const page_maker *maker, const mw_cells *cells,
+                      mw_err *err)
+{
+    mw_slice stored;
+    mw_block block;
+    mw_rc rc = make_page(writer, maker, cells, &stored, err);
     if (rc) return rc;
     assert(cells->count == 1 || writer->raw.size <= MW_PAGE_BYTES_MAX);
-    mw_slice stored = pack_page(writer);
-    mw_block block;
     rc = put_block(writer, stored, &block, err);
     if (rc) return rc;
     mw_page_ref ref = {.checksum = block.checksum,
@@ -265,35 +302,8 @@ static mw_slice separator(mw_key_kind kind, mw_slice before, mw_slice key)
     return mw_slice_of(key.data, same + 1);
 }
 
-/* Where the next page of a column begins: its row, and its texts' place in the column's bytes. */
-typedef struct page_start {
-    uint32_t row;
-    size_t byte;
-    size_t last_length; /* of the value before it */
-} page_start;
-
-/* How many rows from start on make a page. */
-static uint32_t page_rows(const mw_table_writer *writer, const column *col, uint32_t start)
-{
-    uint64_t weight = 0;
-    uint32_t row = start;
-    for (; row < writer->rows; row++) {
-        weight += mw_page_weight(col->types[row], col->slots[row]);
-        if (row > start && weight > writer->options.page_bytes) break;
-    }
-    return row - start;
-}
-
-static void pass_rows(const column *col, uint32_t rows, page_start *start)
-{
-    for (uint32_t i = 0; i < rows; i++, start->row++) {
-        if (col->types[start->row] < MW_TEXT) continue;
-        start->last_length = (size_t)col->slots[start->row];
-        start->byte += start->last_length;
-    }
-}
-
-static void put_separator(mw_table_writer *writer, const column *col, const page_start *start)
+/* start: of the page, whose separator this is. */
+static void put_separator(mw_table_writer *writer, const mw_column *col, const mw_page_start *start)
 {
     uint8_t number[MW_INTEGER_KEY_BYTES];
     mw_slice key, before = {NULL, 0};
@@ -308,27 +318,32 @@ static void put_separator(mw_table_writer *writer, const column *col, const page
     mw_buf_bytes(&writer->refs, separator(writer->options.schema->key, before, key));
 }
 
-static mw_rc put_column(mw_table_writer *writer, const column *col, bool key, mw_err *err)
+static page_maker maker_of(const mw_table_writer *writer, uint32_t c)
 {
-    page_start start = {0, 0, 0};
-    while (start.row < writer->rows) {
-        uint32_t rows = page_rows(writer, col, start.row);
-        const uint8_t *bytes = col->bytes.data ? col->bytes.data + start.byte : NULL;
-        mw_cells cells = {col->types + start.row, col->slots + start.row, bytes, rows};
-        mw_rc rc = put_page(writer, &cells, key, err);
+    page_maker maker = {NULL, writer->options.page_bytes, c == 0};
+    for (uint32_t i = 0; i < writer->frame.dictionary_count; i++) {
+        if (writer->frame.dictionaries[i].column != c) continue;
+        maker.dictionary = writer->trained[i].dictionary;
+        maker.page_bytes = mw_train_page_bytes(maker.page_bytes);
+    }
+    return maker;
+}
+
+static mw_rc put_column(mw_table_writer *writer, const mw_gathered *group, uint32_t c, mw_err *err)
+{
+    page_maker maker = maker_of(writer, c);
+    mw_page_start start = {0, 0, 0};
+    while (start.row < group->rows) {
+        mw_page_start begin = start;
+        mw_cells cells = mw_gathered_page(group, c, &start, maker.page_bytes);
+        mw_rc rc = put_page(writer, &maker, &cells, err);
         if (rc) return rc;
-        if (key && start.row > 0) put_separator(writer, col, &start);
-        pass_rows(col, rows, &start);
+        if (c == 0 && begin.row > 0) put_separator(writer, &group->columns[0], &begin);
     }
     return mw_buf_check(&writer->refs, err);
 }
 
 /* ---- groups -------------------------------------------------------------------------------- */
-
-static bool is_tombstone(const mw_table_writer *writer, uint32_t row)
-{
-    return writer->group.tombstones && (writer->tombstones.data[row / 8] >> row % 8 & 1);
-}
 
 static mw_value value_of(uint8_t type, uint64_t slot, const uint8_t *bytes)
 {
@@ -348,15 +363,16 @@ static int compare(const mw_value *a, const mw_value *b)
     return mw_value_compare(a, b);
 }
 
-static void put_statistics(mw_table_writer *writer, const column *col)
+static void put_statistics(mw_table_writer *writer, const mw_gathered *group, uint32_t c)
 {
+    const mw_column *col = &group->columns[c];
     mw_value least = {.type = MW_NULL}, most = {.type = MW_NULL};
     const uint8_t *bytes = col->bytes.data;
     uint32_t nulls = 0;
-    for (uint32_t row = 0; row < writer->rows; row++) {
+    for (uint32_t row = 0; row < group->rows; row++) {
         mw_value value = value_of(col->types[row], col->slots[row], bytes);
         if (value.type == MW_NULL) {
-            if (!is_tombstone(writer, row)) nulls++;
+            if (!mw_gathered_tombstone(group, row)) nulls++;
             continue;
         }
         if (value.bytes.size) bytes += value.bytes.size;
@@ -368,131 +384,164 @@ static void put_statistics(mw_table_writer *writer, const column *col)
     mw_bound_put(&most, &writer->statistics);
 }
 
-static mw_rc put_directory(mw_table_writer *writer, mw_err *err)
+static mw_rc put_directory(mw_table_writer *writer, const mw_gathered *gathered, mw_block *place,
+                           mw_err *err)
 {
     mw_buf *block = &writer->block;
-    bool has_tombstones = writer->group.tombstones > 0;
+    bool has_tombstones = gathered->tombstone_count > 0;
     mw_buf_clear(block);
     mw_buf_u8(block, has_tombstones ? MW_GROUP_HAS_TOMBSTONES : 0);
-    if (has_tombstones) mw_buf_put(block, writer->tombstones.data, (writer->rows + 7) / 8);
+    if (has_tombstones) mw_buf_put_slice(block, mw_buf_slice(&gathered->tombstones));
     mw_buf_varint(block, writer->page_count);
     mw_buf_put_slice(block, mw_buf_slice(&writer->refs));
     mw_buf_put_slice(block, mw_buf_slice(&writer->statistics));
     mw_rc rc = mw_buf_check(&writer->statistics, err);
     if (rc == MW_OK) rc = mw_buf_check(block, err);
-    if (rc == MW_OK) rc = put_block(writer, mw_buf_slice(block), &writer->group.directory, err);
+    if (rc == MW_OK) rc = put_block(writer, mw_buf_slice(block), place, err);
     return rc;
 }
 
 /* Empties what belongs to one group; one huge value shall not be paid for until the file is
 ** done. */
-static void clear_group(mw_table_writer *writer)
+static void clear_work(mw_table_writer *writer)
 {
-    mw_buf *work[] = {&writer->raw, &writer->packed, &writer->block, &writer->first_key};
-    for (uint32_t c = 0; c < column_total(writer); c++) {
-        mw_buf *bytes = &writer->columns[c].bytes;
-        mw_buf_clear(bytes);
-        if (bytes->capacity > SPARE_BYTES) mw_buf_free(bytes);
-    }
+    mw_buf *work[] = {&writer->raw, &writer->raw_aligned, &writer->packed, &writer->packed_aligned,
+                      &writer->block};
     for (size_t i = 0; i < sizeof work / sizeof *work; i++) {
         mw_buf_clear(work[i]);
         if (work[i]->capacity > SPARE_BYTES) mw_buf_free(work[i]);
     }
     mw_buf_clear(&writer->refs);
     mw_buf_clear(&writer->statistics);
-    mw_buf_clear(&writer->tombstones);
     writer->page_count = 0;
-    writer->rows = 0;
-    writer->weight = 0;
-    memset(&writer->group, 0, sizeof writer->group);
 }
 
 /* Behind its pages and statistics. */
-static mw_rc close_group(mw_table_writer *writer, mw_err *err)
+static mw_rc end_group(mw_table_writer *writer, const mw_gathered *gathered, uint64_t offset,
+                       mw_err *err)
 {
-    mw_group *group = &writer->group;
-    mw_rc rc = put_directory(writer, err);
+    mw_group group = {.rows = gathered->rows, .tombstones = gathered->tombstone_count,
+                      .offset = offset, .first = mw_buf_slice(&gathered->first_key),
+                      .last = mw_buf_slice(&gathered->last_key)};
+    mw_rc rc = put_directory(writer, gathered, &group.directory, err);
     if (rc) return rc;
-    group->rows = writer->rows;
-    group->first = mw_buf_slice(&writer->first_key);
-    group->last = mw_buf_slice(&writer->last_key);
-    mw_group_put(group, &writer->index);
-    writer->frame.props.tombstones += group->tombstones;
-    writer->frame.props.rows += group->rows - group->tombstones;
+    mw_group_put(&group, &writer->index);
+    writer->frame.props.tombstones += group.tombstones;
+    writer->frame.props.rows += group.rows - group.tombstones;
     writer->frame.group_count++;
-    clear_group(writer);
+    clear_work(writer);
     return mw_buf_check(&writer->index, err);
 }
 
-static mw_rc put_group(mw_table_writer *writer, mw_err *err)
+static mw_rc put_group(mw_table_writer *writer, const mw_gathered *gathered, mw_err *err)
 {
-    if (writer->rows == 0) return MW_OK;
-    writer->group.offset = writer->offset;
+    uint64_t offset = writer->offset;
     for (uint32_t c = 0; c < column_total(writer); c++) {
-        mw_rc rc = put_column(writer, &writer->columns[c], c == 0, err);
+        mw_rc rc = put_column(writer, gathered, c, err);
         if (rc) return rc;
-        if (c > 0) put_statistics(writer, &writer->columns[c]);
+        if (c > 0) put_statistics(writer, gathered, c);
     }
-    return close_group(writer, err);
+    return end_group(writer, gathered, offset, err);
+}
+
+/* ---- dictionaries -------------------------------------------------------------------------- */
+
+/* Trains from the groups that are held. */
+static mw_rc train(mw_table_writer *writer, mw_err *err)
+{
+    mw_table_frame *frame = &writer->frame;
+    mw_train_options how = {writer->codec, &writer->encoder, writer->options.page_bytes,
+                            writer->options.compression};
+    for (uint32_t c = 1; c < column_total(writer); c++) {
+        if (frame->dictionary_count == MW_TABLE_DICTIONARIES_MAX) break;
+        mw_trained *trained = &writer->trained[frame->dictionary_count];
+        mw_rc rc = mw_train(writer->held, c, &how, trained, err);
+        if (rc) return rc;
+        if (trained->dictionary) frame->dictionaries[frame->dictionary_count++].column = c;
+    }
+    return MW_OK;
+}
+
+/* Decides about dictionaries and writes the groups that were held back for it. */
+static mw_rc release_held(mw_table_writer *writer, mw_err *err)
+{
+    if (!writer->holds) return MW_OK;
+    writer->holds = false;
+    writer->held_bytes = 0;
+    mw_rc rc = writer->held ? train(writer, err) : MW_OK;
+    while (rc == MW_OK && writer->held) {
+        mw_gathered *group = writer->held;
+        rc = put_group(writer, group, err);
+        writer->held = group->next;
+        mw_gathered_destroy(group);
+    }
+    return rc;
+}
+
+static mw_rc hold_group(mw_table_writer *writer, mw_err *err)
+{
+    mw_gathered *fresh = mw_gathered_create(writer->env, column_total(writer));
+    if (!fresh) return mw_fail(err, MW_NOMEM, "out of memory for %s", writer->name);
+    mw_gathered *full = writer->gathered;
+    for (uint32_t c = 0; c < full->column_total; c++) {
+        writer->held_bytes += full->columns[c].bytes.size + (uint64_t)full->rows * CELL_BYTES;
+    }
+    *writer->held_end = full;
+    writer->held_end = &full->next;
+    writer->gathered = fresh;
+    return writer->held_bytes < writer->options.sample_bytes ? MW_OK : release_held(writer, err);
+}
+
+static mw_rc note_last_key(mw_table_writer *writer, mw_err *err)
+{
+    mw_buf *last = &writer->gathered->last_key;
+    mw_buf_put_slice(last, mw_buf_slice(&writer->last_key));
+    return mw_buf_check(last, err);
+}
+
+/* The group at hand ends. */
+static mw_rc close_group(mw_table_writer *writer, mw_err *err)
+{
+    mw_gathered *group = writer->gathered;
+    if (group->rows == 0) return MW_OK;
+    mw_rc rc = note_last_key(writer, err);
+    if (rc) return rc;
+    if (writer->holds) return hold_group(writer, err);
+    rc = put_group(writer, group, err);
+    mw_gathered_clear(group);
+    return rc;
+}
+
+static mw_rc put_dictionaries(mw_table_writer *writer, mw_err *err)
+{
+    for (uint32_t i = 0; i < writer->frame.dictionary_count; i++) {
+        const mw_trained *trained = &writer->trained[i];
+        mw_table_dictionary *dictionary = &writer->frame.dictionaries[i];
+        bool packed = trained->stored.size > 0;
+        mw_slice stored = mw_buf_slice(packed ? &trained->stored : &trained->raw);
+        dictionary->raw_bytes = (uint32_t)trained->raw.size;
+        mw_rc rc = put_block(writer, stored, &dictionary->block, err);
+        if (rc) return rc;
+    }
+    return MW_OK;
 }
 
 /* ---- adding -------------------------------------------------------------------------------- */
 
-/* Room for one more row in every column. */
-static mw_rc make_room(mw_table_writer *writer, mw_err *err)
-{
-    if (writer->rows < writer->row_capacity) return MW_OK;
-    uint32_t capacity = writer->row_capacity ? writer->row_capacity * 2 : ROWS_AT_FIRST;
-    capacity = (uint32_t)mw_min(capacity, writer->options.group_rows);
-    for (uint32_t c = 0; c < column_total(writer); c++) {
-        column *col = &writer->columns[c];
-        uint8_t *types = mw_resize(writer->env, col->types, capacity);
-        if (types) col->types = types;
-        uint64_t *slots = mw_resize(writer->env, col->slots, capacity * sizeof *slots);
-        if (slots) col->slots = slots;
-        if (!types || !slots) return mw_fail(err, MW_NOMEM, "out of memory for %s", writer->name);
-    }
-    writer->row_capacity = capacity;
-    return MW_OK;
-}
-
-static mw_rc gather(mw_table_writer *writer, column *col, const mw_value *value, mw_err *err)
-{
-    uint64_t slot = 0;
-    uint32_t row = writer->rows;
-    switch (value->type) {
-    case MW_NULL: break;
-    case MW_INTEGER: slot = (uint64_t)value->integer; break;
-    case MW_REAL: slot = mw_bits_of_real(value->real); break;
-    case MW_TEXT:
-    case MW_BLOB:
-        slot = value->bytes.size;
-        if (slot > MW_PAGE_VALUE_BYTES_MAX) {
-            return mw_fail(err, MW_TOOBIG, "a value of %llu bytes, expected at most %d",
-                           (unsigned long long)slot, MW_PAGE_VALUE_BYTES_MAX);
-        }
-        mw_buf_put_slice(&col->bytes, value->bytes);
-        break;
-    }
-    col->types[row] = (uint8_t)value->type;
-    col->slots[row] = slot;
-    writer->weight += mw_page_weight((uint8_t)value->type, slot);
-    return mw_buf_check(&col->bytes, err);
-}
-
-/* For filter, index and range. Requires that rows does not count it yet. */
+/* For filter, index and range. Requires that the group at hand does not count it yet. */
 static mw_rc note_key(mw_table_writer *writer, mw_slice key, mw_err *err)
 {
+    mw_gathered *group = writer->gathered;
     uint64_t hash = mw_hash(key.data, key.size, writer->frame.seed);
     mw_buf_put(&writer->hashes, &hash, sizeof hash);
     mw_buf_clear(&writer->last_key);
     mw_buf_put_slice(&writer->last_key, key);
-    if (writer->rows == 0) mw_buf_put_slice(&writer->first_key, key);
+    if (group->rows == 0) mw_buf_put_slice(&group->first_key, key);
     if (writer->hashes.size == sizeof hash) mw_buf_put_slice(&writer->file_first_key, key);
     mw_rc rc = mw_buf_check(&writer->hashes, err);
     if (rc == MW_OK) rc = mw_buf_check(&writer->file_first_key, err);
     if (rc == MW_OK) rc = mw_buf_check(&writer->last_key, err);
-    if (rc == MW_OK) rc = mw_buf_check(&writer->first_key, err);
+    if (rc == MW_OK) rc = mw_buf_check(&group->first_key, err);
     return rc;
 }
 
@@ -505,34 +554,24 @@ static mw_rc gather_key(mw_table_writer *writer, mw_slice key, mw_err *err)
         value.integer = mw_key_get_integer(key.data);
     }
     mw_rc rc = note_key(writer, key, err);
-    return rc ? rc : gather(writer, &writer->columns[0], &value, err);
-}
-
-static mw_rc gather_tombstone(mw_table_writer *writer, bool tombstone, mw_err *err)
-{
-    uint32_t row = writer->rows;
-    if (row % 8 == 0) mw_buf_u8(&writer->tombstones, 0);
-    mw_rc rc = mw_buf_check(&writer->tombstones, err);
-    if (rc || !tombstone) return rc;
-    writer->tombstones.data[row / 8] |= (uint8_t)(1u << row % 8);
-    writer->group.tombstones++;
-    return MW_OK;
+    return rc ? rc : mw_gathered_put(writer->gathered, 0, &value, err);
 }
 
 static mw_rc gather_row(mw_table_writer *writer, mw_iter *iter, mw_err *err)
 {
-    mw_rc rc = make_room(writer, err);
-    if (rc == MW_OK) rc = gather_tombstone(writer, iter->tombstone, err);
+    mw_gathered *group = writer->gathered;
+    const uint32_t limit = writer->options.group_rows;
+    mw_rc rc = mw_gathered_start_row(group, iter->tombstone, limit, err);
     if (rc == MW_OK) rc = gather_key(writer, iter->key, err);
     for (uint32_t c = 1; rc == MW_OK && c < column_total(writer); c++) {
         mw_value value = {.type = MW_NULL};
         if (!iter->tombstone) rc = iter->ops->column(iter, c - 1, &value, err);
-        if (rc == MW_OK) rc = gather(writer, &writer->columns[c], &value, err);
+        if (rc == MW_OK) rc = mw_gathered_put(group, c, &value, err);
     }
     if (rc) return rc;
-    writer->rows++;
-    if (writer->rows < writer->options.group_rows && writer->weight < MW_GROUP_BYTES) return MW_OK;
-    return put_group(writer, err);
+    group->rows++;
+    if (group->rows < limit && group->weight < MW_GROUP_BYTES) return MW_OK;
+    return close_group(writer, err);
 }
 
 static bool key_is_next(const mw_table_writer *writer, mw_slice key)
@@ -562,12 +601,12 @@ mw_rc mw_table_writer_add(mw_table_writer *writer, mw_iter *iter, mw_err *err)
     return writer->broken;
 }
 
-uint32_t mw_table_writer_rows(const mw_table_writer *writer) { return writer->rows; }
+uint32_t mw_table_writer_rows(const mw_table_writer *writer) { return writer->gathered->rows; }
 
 mw_rc mw_table_writer_end_group(mw_table_writer *writer, mw_err *err)
 {
     if (writer->broken) return mw_fail(err, writer->broken, "%s failed before", writer->name);
-    writer->broken = put_group(writer, err);
+    writer->broken = close_group(writer, err);
     return writer->broken;
 }
 
@@ -576,8 +615,10 @@ mw_rc mw_table_writer_end_group(mw_table_writer *writer, mw_err *err)
 static mw_rc copy_page(mw_table_writer *writer, const mw_stored_page *page, mw_err *err)
 {
     mw_block block;
-    if (writer->page_count == 0) writer->group.offset = writer->offset;
-    mw_rc rc = put_block(writer, page->bytes, &block, err);
+    mw_rc rc = release_held(writer, err); /* they stand before it */
+    if (rc) return rc;
+    if (writer->page_count == 0) writer->copied_at = writer->offset;
+    rc = put_block(writer, page->bytes, &block, err);
     if (rc) return rc;
     mw_page_ref ref = {.checksum = block.checksum,
                        .raw_bytes = page->raw_bytes,
@@ -591,7 +632,7 @@ static mw_rc copy_page(mw_table_writer *writer, const mw_stored_page *page, mw_e
 
 mw_rc mw_table_writer_copy_page(mw_table_writer *writer, const mw_stored_page *page, mw_err *err)
 {
-    assert(writer->rows == 0);
+    assert(writer->gathered->rows == 0);
     if (writer->broken) return mw_fail(err, writer->broken, "%s failed before", writer->name);
     writer->broken = copy_page(writer, page, err);
     return writer->broken;
@@ -602,23 +643,27 @@ mw_rc mw_table_writer_copy_key(mw_table_writer *writer, mw_slice key, mw_err *er
     assert(writer->page_count > 0);
     mw_rc rc = expect_key(writer, key, err);
     if (rc == MW_OK) rc = note_key(writer, key, err);
-    writer->rows += rc == MW_OK;
+    writer->gathered->rows += rc == MW_OK;
     writer->broken = rc; /* half a group cannot be ended */
     return rc;
 }
 
 mw_rc mw_table_writer_copy_end(mw_table_writer *writer, mw_slice statistics, mw_err *err)
 {
-    assert(writer->rows > 0);
+    mw_gathered *group = writer->gathered; /* of which only the keys' range and number are used */
+    assert(group->rows > 0);
     if (writer->broken) return mw_fail(err, writer->broken, "%s failed before", writer->name);
     mw_buf_put_slice(&writer->statistics, statistics);
-    writer->broken = close_group(writer, err);
-    return writer->broken;
+    mw_rc rc = note_last_key(writer, err);
+    if (rc == MW_OK) rc = end_group(writer, group, writer->copied_at, err);
+    mw_gathered_clear(group);
+    writer->broken = rc;
+    return rc;
 }
 
 uint64_t mw_table_writer_bytes(const mw_table_writer *writer)
 {
-    return writer->offset;
+    return writer->offset + writer->held_bytes;
 }
 
 /* ---- finishing ----------------------------------------------------------------------------- */
@@ -698,7 +743,9 @@ mw_rc mw_table_writer_finish(mw_table_writer *writer, mw_table_props *props, mw_
     mw_rc rc = writer->broken;
     mw_key_range made = {{NULL, 0}, {NULL, 0}};
     if (rc) (void)mw_fail(err, rc, "%s failed before", writer->name);
-    if (rc == MW_OK) rc = put_group(writer, err);
+    if (rc == MW_OK) rc = close_group(writer, err);
+    if (rc == MW_OK) rc = release_held(writer, err);
+    if (rc == MW_OK) rc = put_dictionaries(writer, err);
     if (rc == MW_OK) rc = put_filter(writer, err);
     mw_slice index = mw_buf_slice(&writer->index);
     if (rc == MW_OK) rc = put_block(writer, index, &writer->frame.index, err);

@@ -30,10 +30,14 @@ typedef struct mw_table_options {
     const mw_schema *schema; /* borrowed while the writer lives */
     uint64_t sequence_min;   /* sequences of the versions that will be added lie in here */
     uint64_t sequence_max;
-    int compression;     /* zstd level, 0 = none */
-    uint32_t group_rows; /* 0: the default, MW_GROUP_ROWS */
-    uint32_t page_bytes; /* 0: the default, MW_PAGE_BYTES */
+    int compression;       /* zstd level, 0 = none */
+    uint32_t group_rows;   /* 0: the default, MW_GROUP_ROWS */
+    uint32_t page_bytes;   /* 0: the default, MW_PAGE_BYTES */
+    uint64_t sample_bytes; /* so many of rows are held back first, to train dictionaries from, where
+                           ** they pay; 0: no dictionaries */
 } mw_table_options;
+
+enum { MW_TABLE_SAMPLE_BYTES = 8 << 20 }; /* a good sample */
 
 typedef struct mw_table_writer mw_table_writer;
 
@@ -73,7 +77,8 @@ mw_rc mw_table_writer_copy_key(mw_table_writer *writer, mw_slice key, mw_err *er
 mw_rc mw_table_writer_copy_end(mw_table_writer *writer, mw_slice statistics,
                                mw_err *err) MW_MUST_USE;
 
-/* How large the file is by now: grows with each group that is full. */
+/* How large the file is by now, rows that are held back counted as they are: grows with each group
+** that is full. */
 uint64_t mw_table_writer_bytes(const mw_table_writer *writer);
 
 /* Writes what is left, syncs the file and its directory, fills props, frees the writer. range (may

@@ -1,7 +1,7 @@
 /* options.c: one row per option: its name, how it is read, what is allowed.
 **
-** group_rows and page_bytes exist for tests that want deep files from few rows; they stand in
-** tests/README.md and are not named in messages. */
+** group_rows, page_bytes and file_bytes exist for tests that want deep files and many of them from
+** few rows; they stand in tests/README.md and are not named in messages. */
 #include "options.h"
 
 #include <errno.h>
@@ -120,6 +120,12 @@ static outcome set_page_bytes(mx_args *args, const char *value)
     return TAKEN;
 }
 
+static outcome set_file_bytes(mx_args *args, const char *value)
+{
+    bool good = read_bytes(value, 1, 1ull << 40, &args->options.file_bytes);
+    return good ? TAKEN : BAD_VALUE;
+}
+
 /* ---- showing a value, as it could be written ------------------------------------------------- */
 
 static void show_word(sqlite3_context *context, const char *word)
@@ -204,6 +210,7 @@ static const option options[] = {
     {"snapshot", set_snapshot, show_snapshot, "'statement' ('transaction' is not built yet)"},
     {"group_rows", set_group_rows, NULL, "a number from 1 to 4096"},
     {"page_bytes", set_page_bytes, NULL, "a number from 1 to 32768"},
+    {"file_bytes", set_file_bytes, NULL, "a size from 1 to '1024GB'"},
 };
 enum { OPTION_COUNT = sizeof options / sizeof options[0] };
 

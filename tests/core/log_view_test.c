@@ -253,6 +253,24 @@ static void a_published_entry_that_is_damaged_is_named(void **state)
     engine_end(world);
 }
 
+/* A cursor of memwal_wal may stand when the last user of the store goes. */
+static void a_view_outlives_its_store(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    mw_log_view *view;
+    lines all;
+    engine_put(db, 1, "a");
+    engine_put(db, 2, "b");
+    view = open_view(db);
+    engine_close(db);
+    read_rest(view, &all);
+    assert_string_equal(all.text, "1/1/1 +1 -0 published, 2/1/1 +1 -0 published");
+    mw_log_view_close(view);
+    engine_end(world);
+}
+
 static void failures_are_told_and_leave_nothing(void **state)
 {
     (void)state;
@@ -290,6 +308,7 @@ int main(void)
         cmocka_unit_test(copies_of_a_takeover_count_once),
         cmocka_unit_test(what_is_flushed_meanwhile_leaves_no_gap),
         cmocka_unit_test(a_published_entry_that_is_damaged_is_named),
+        cmocka_unit_test(a_view_outlives_its_store),
         cmocka_unit_test(failures_are_told_and_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -531,7 +531,7 @@ static void a_count_below_zero_is_refused(void **state)
     assert_int_equal(mw_log_segment_write(segment, NULL), MW_OK);
     mw_log_segment_close(segment);
     env->dir_close(env->ctx, dir);
-    expect_refused(world, MW_CORRUPT, "falls to -1");
+    expect_refused(world, MW_CORRUPT, "live ids by -");
     engine_end(world);
 }
 

@@ -136,14 +136,17 @@ static void fields_that_cannot_be_are_damage(void **state)
         BYTES = RUN + 32,
         MIN = RUN + 40,
         MAX = RUN + 48,
-        KEY = RUN + 64
+        KEY = RUN + 64,
+        DELTA = 16,
+        VERSIONS = 11 + 12 + 13 /* of the runs */
     };
     static const struct {
         size_t offset;
         uint64_t value;
     } broken[] = {{0, 0},     {0, 401},    {0, 101},   {8, 349},           {8, 0},      {EPOCH, 0},
                   {EPOCH, 4}, {NUMBER, 0}, {BYTES, 0}, {ROWS, UINT64_MAX}, {ROWS, 100}, {MIN, 151},
-                  {MIN, 89},  {MAX, 99},   {MAX, 200}, {MAX, 401}};
+                  {MIN, 89},  {MAX, 99},   {MAX, 200}, {MAX, 401},
+                  {DELTA, VERSIONS + 1}, {DELTA, -(uint64_t)VERSIONS - 1}, {DELTA, INT64_MAX}};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         place at = make_place();
         mw_adopted *adopted = NULL;
@@ -202,6 +205,7 @@ static void decoding_without_memory_says_so(void **state)
 /* ---- entries in a log ------------------------------------------------------------------------ */
 
 typedef struct forgery {
+    int64_t rows;  /* before it                          */
     bool first;    /* of its generation                  */
     bool reused;   /* sequences that others have already */
     int64_t delta; /* of the count                       */
@@ -247,18 +251,17 @@ static void entries_that_break_a_rule_are_named(void **state)
 {
     (void)state;
     static const forgery forgeries[] = {
-        {true, false, 0, NULL},
-        {false, false, 0,
+        {2, true, false, 0, NULL},
+        {2, false, false, 0,
          "expected position 3, which adopts table files, to be the first of "
          "generation 1, found 1"},
-        {true, true, 0, "expected sequences above 2, found 1"},
-        {true, false, -3, "the count of live ids falls to -1"},
+        {2, true, true, 0, "expected sequences above 2, found 1"},
+        {0, true, false, -1, "position 1 changes the count of 0 live ids by -1"},
     };
     for (size_t i = 0; i < sizeof forgeries / sizeof *forgeries; i++) {
         sim *world = engine_world();
         mw_db *db = engine_open(world, NULL);
-        engine_put(db, 1, "a");
-        engine_put(db, 2, "b");
+        for (int64_t row = 1; row <= forgeries[i].rows; row++) engine_put(db, row, "a");
         forge(db, &forgeries[i]);
         sim *after = sim_kill(world);
         mw_db_abandon(db);

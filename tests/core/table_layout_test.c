@@ -87,8 +87,12 @@ static mw_table_frame make_frame(void)
     mw_table_frame frame = {.name = "table", .seed = seed_of(&identity), .group_count = 2};
     frame.props =
         (mw_table_props){.rows = 90, .tombstones = 10, .sequence_min = 5, .sequence_max = 1005};
-    frame.filter = (mw_block){1000, mw_filter_bytes(100), 77};
-    frame.index = (mw_block){1000 + frame.filter.bytes, 60, 88};
+    frame.groups_end = 1000;
+    frame.dictionary_count = 2;
+    frame.dictionaries[0] = (mw_table_dictionary){1, 5000, {1000, 300, 21}};
+    frame.dictionaries[1] = (mw_table_dictionary){3, 700, {1300, 700, 22}};
+    frame.filter = (mw_block){2000, mw_filter_bytes(100), 77};
+    frame.index = (mw_block){2000 + frame.filter.bytes, 60, 88};
     frame.properties = (mw_block){frame.index.offset + 60, 95, 99};
     frame.props.bytes = frame.properties.offset + 95 + MW_TABLE_FOOTER_BYTES;
     return frame;
@@ -213,6 +217,57 @@ static void properties_of_another_schema_are_a_mismatch(void **state)
         if (change == 2) other.column_ids = other_ids;
         assert_int_equal(get_properties(&found, mw_buf_slice(&buf), &other), MW_MISMATCH);
     }
+    mw_buf_free(&buf);
+}
+
+/* C30. What is wrong is put with a right checksum. */
+static void dictionaries_whose_numbers_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    for (int change = 0; change < 12; change++) {
+        mw_buf buf;
+        mw_table_frame frame = make_frame(), found;
+        mw_table_dictionary *first = &frame.dictionaries[0], *second = &frame.dictionaries[1];
+        switch (change) {
+        case 0: first->block.bytes = 1000 - MW_TABLE_HEADER_BYTES + 300; break; /* just fits */
+        case 1: first->block.bytes = 1000 - MW_TABLE_HEADER_BYTES + 301; break;
+        case 2: second->block.bytes = 701; break; /* more than before compression */
+        case 3: second->block.bytes = 0; break;
+        case 4: first->raw_bytes = MW_DICTIONARY_BYTES_MAX + 1; break;
+        case 5: second->column = 1; break;
+        case 6: first->column = 0; break; /* the key never has one */
+        case 7: second->column = 4; break;
+        case 8: first->raw_bytes = UINT32_MAX; break;
+        case 9: first->block.bytes = UINT64_MAX - 700 + 2; break;
+        case 10: first->raw_bytes = 0; break;
+        default: frame.dictionary_count = 1; break; /* the other's bytes are nobody's */
+        }
+        mw_buf_init(&buf, mw_env_posix());
+        mw_table_properties_put(&frame, &schema, &buf);
+        mw_rc rc = get_properties(&found, mw_buf_slice(&buf), &schema);
+        mw_rc expected = change == 0 || change == 11 ? MW_OK : MW_CORRUPT;
+        if (rc != expected) fail_msg("change %d: %s", change, mw_rc_text(rc));
+        if (change == 11) assert_int_equal(found.groups_end, 1700);
+        mw_buf_free(&buf);
+    }
+}
+
+static void nine_dictionaries_are_refused(void **state)
+{
+    (void)state;
+    mw_buf buf;
+    mw_table_frame frame = make_frame(), found;
+    frame.dictionary_count = 0;
+    mw_buf_init(&buf, mw_env_posix());
+    mw_table_properties_put(&frame, &schema, &buf);
+    assert_int_equal(get_properties(&found, mw_buf_slice(&buf), &schema), MW_OK);
+    assert_int_equal(found.groups_end, frame.filter.offset);
+    buf.data[buf.size - 1] = MW_TABLE_DICTIONARIES_MAX + 1;
+    for (int i = 0; i <= MW_TABLE_DICTIONARIES_MAX; i++) {
+        const uint8_t dictionary[3 + 8] = {1, 1, 1};
+        mw_buf_put(&buf, dictionary, sizeof dictionary);
+    }
+    assert_int_equal(get_properties(&found, mw_buf_slice(&buf), &schema), MW_CORRUPT);
     mw_buf_free(&buf);
 }
 
@@ -652,6 +707,8 @@ int main(void)
         cmocka_unit_test(properties_come_back),
         cmocka_unit_test(properties_of_another_schema_are_a_mismatch),
         cmocka_unit_test(properties_whose_numbers_do_not_fit_are_refused),
+        cmocka_unit_test(dictionaries_whose_numbers_do_not_fit_are_refused),
+        cmocka_unit_test(nine_dictionaries_are_refused),
         cmocka_unit_test(an_index_comes_back),
         cmocka_unit_test(an_index_whose_numbers_do_not_fit_is_refused),
         cmocka_unit_test(integer_keys_of_an_index_have_eight_bytes),

@@ -253,7 +253,7 @@ static void options_are_set(void **state)
     mx_args *args = parsed(
         *state, LIST("a", "path = 'x y'", "durability=normal", "MEMTABLE = '2 kb'", "cache=\"1GB\"",
                      "merge_generations = 3", "compression=0", "background='OFF'",
-                     "snapshot=statement", "group_rows=2", "page_bytes=64"));
+                     "snapshot=statement", "group_rows=2", "page_bytes=64", "file_bytes=1KB"));
     assert_string_equal(args->path, "x y");
     assert_false(args->attach);
     assert_int_equal(args->options.durability, MW_DURABILITY_NORMAL);
@@ -264,6 +264,7 @@ static void options_are_set(void **state)
     assert_false(args->options.background);
     assert_int_equal(args->options.group_rows, 2);
     assert_int_equal(args->options.page_bytes, 64);
+    assert_int_equal(args->options.file_bytes, 1024);
     mx_args_free(args);
     args = parsed(*state, LIST("path='x'"));
     assert_true(args->attach);

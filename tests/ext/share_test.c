@@ -167,7 +167,7 @@ static void a_failed_close_is_told_to_the_next_opener_once(void **state)
     mx_store_close(store);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     char text[256];
-    assert_int_equal(refused(p->path, NULL, text), SQLITE_IOERR);
+    assert_int_equal(refused(p->path, NULL, text), SQLITE_FULL);
     assert_non_null(strstr(text, "memwal: closing the store had failed: write of "));
     store = opened(p->path, false);
     assert_int_equal(rows_of(store), 1);

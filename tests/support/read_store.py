@@ -218,7 +218,7 @@ class Manifest:
 class Record:
     HEADER = struct.Struct("<QQQQQIBBH")
     PAYLOAD_MAX = 262144
-    COMMIT, ABORT = 1, 2
+    COMMIT, ABORT, ADOPT = 1, 2, 3
     FIRST, LAST = 1, 2
 
     def __init__(self, data, offset, fields):
@@ -240,7 +240,7 @@ class Record:
         if checksum_of(data[offset + 8:end], seed) != fields[0]:
             return None
         kind, part, zero = fields[6:]
-        if kind not in (cls.COMMIT, cls.ABORT) or part > 3 or zero:
+        if kind not in (cls.COMMIT, cls.ABORT, cls.ADOPT) or part > 3 or zero:
             return None
         return cls(data, offset, fields)
 
@@ -270,10 +270,9 @@ class Entry:
         """Its payload; entries that do not count are not looked into."""
         try:
             need(len(self.payload) <= self.PAYLOAD_MAX, "an entry of %d bytes" % len(self.payload))
-            if self.kind == Record.COMMIT:
-                self.read_commit(Scan(self.payload))
-            else:
-                self.read_abort(Scan(self.payload))
+            readers = {Record.COMMIT: self.read_commit, Record.ABORT: self.read_abort,
+                       Record.ADOPT: self.read_adopt}
+            readers[self.kind](Scan(self.payload))
         except Damage as damage:
             raise Damage("%s: position %d at %d: %s" % (
                 self.name, self.position, self.offset, damage)) from None
@@ -294,6 +293,36 @@ class Entry:
         self.cancels = scan.number(8)
         need(scan.left() == 0, "%d bytes too many" % scan.left())
         need(self.cancels == self.position - 1, "an abort of %d" % self.cancels)
+
+    def read_adopt(self, scan):
+        self.sequence_first, self.sequence_last, delta = (scan.number(8) for _ in range(3))
+        self.count_delta, count = signed(delta), scan.number(4)
+        need(1 <= self.sequence_first <= self.sequence_last, "sequences")
+        need(1 <= count <= scan.left() // 66, "%d table files" % count)
+        self.files = [self.read_adopted(scan) for _ in range(count)]
+        need(scan.left() == 0, "%d bytes behind the files" % scan.left())
+        above, versions = self.sequence_first - 1, 0
+        for file in self.files:
+            need(above < file["sequence_min"] and file["sequence_max"] <= self.sequence_last,
+                 "%s: sequences" % file["name"])
+            above = file["sequence_max"]
+            versions += file["rows"] + file["tombstones"]
+        need(abs(self.count_delta) <= versions, "%d versions and a count of %+d" % (
+            versions, self.count_delta))
+
+    def read_adopted(self, scan):
+        names = ("epoch", "number", "rows", "tombstones", "bytes", "sequence_min", "sequence_max", "checksum")
+        file = {name: scan.number(8) for name in names}
+        file["min"], file["max"] = scan.bytes(), scan.bytes()
+        file["name"] = "table-%016x-%016x" % (file["epoch"], file["number"])
+        need(1 <= file["epoch"] <= self.epoch and file["number"] >= 1 and file["bytes"] >= 1,
+             "%s: epoch, number or bytes" % file["name"])
+        versions = file["rows"] + file["tombstones"]
+        need(1 <= versions <= file["sequence_max"] - file["sequence_min"] + 1,
+             "%s: %d versions, sequences" % (file["name"], versions))
+        need(max(len(file["min"]), len(file["max"])) <= KEY_BYTES_MAX and file["min"] <= file["max"],
+             "%s: lowest and highest key" % file["name"])
+        return file
 
 
 def decode_row(row, column_count):
@@ -320,7 +349,7 @@ def decode_row(row, column_count):
 class Segment:
     """A log segment by itself: header, the entries that count, what lies behind them."""
     HEADER = struct.Struct("<8sII16sQQQQQ16sQ")
-    VERSION = 1
+    VERSION = 2
 
     def __init__(self, name, data):
         self.name, self.data, self.entries, self.fault = name, data, [], None
@@ -408,6 +437,9 @@ class Segment:
             if entry.kind == Record.ABORT:
                 yield "abort\t%d" % entry.cancels
                 continue
+            if entry.kind == Record.ADOPT:
+                yield "\t".join(["adopt", str(entry.position)] + [file["name"] for file in entry.files])
+                continue
             for op in entry.ops:
                 yield "\t".join([("put", "delete")[op.kind - 1], str(entry.position), str(op.sequence),
                                  op.key.hex()] + ([op.row.hex()] if op.row is not None else []))
@@ -418,6 +450,13 @@ def describe_entry(entry, out):
         entry.position, entry.offset, entry.epoch, entry.durable_through))
     if entry.kind == Record.ABORT:
         out("        abort of %d" % entry.cancels)
+        return
+    if entry.kind == Record.ADOPT:
+        out("        adopts, sequences %d to %d, count %+d" % (
+            entry.sequence_first, entry.sequence_last, entry.count_delta))
+        for file in entry.files:
+            out("            %(name)s: rows %(rows)d, tombstones %(tombstones)d, bytes %(bytes)d, sequences "
+                "%(sequence_min)d to %(sequence_max)d, checksum %(checksum)016x" % file)
         return
     out("        %d ops from sequence %d, count %+d" % (
         len(entry.ops), entry.sequence_first, entry.count_delta))
@@ -537,10 +576,16 @@ class Store:
         self.state, self.state_fault, self.uncovered = None, "missing", []
         self.read_manifest()
         self.read_state()
-        self.live = {}
-        self.apply_files()
+        self.live, self.tables = {}, []
+        for file in self.manifest.files:
+            self.apply_changes(self.changes_of_table(file))
+        need(len(self.live) == self.manifest.count, "the manifest counts %d, its files hold %d" % (
+            self.manifest.count, len(self.live)))
         self.collect_log()
         self.apply_log()
+        for name in self.names("table"):
+            if name not in (table.name for table in self.tables):
+                self.leave_all(name, "a table file that neither the manifest nor an entry names")
 
     def parse(self, kind, name):
         need(name in self.files, "%s is missing" % name)
@@ -583,32 +628,22 @@ class Store:
 
     # -- table files --
 
-    def apply_files(self):
-        listed = {file["name"] for file in self.manifest.files}
-        for file in self.manifest.files:
-            table = self.parse(TableFile, file["name"])
-            self.compare(file, table.table)
-            ends = (table.versions[0][0], table.versions[-1][0]) if table.versions else (b"", b"")
-            need(ends == (file["min"], file["max"]),
-                 "%s: its keys are not those of the manifest" % file["name"])
-            for key, tombstone, cells in table.versions:
-                if tombstone:
-                    self.live.pop(key, None)
-                else:
-                    self.live[key] = cells
-        need(len(self.live) == self.manifest.count, "the manifest counts %d, its files hold %d" % (
-            self.manifest.count, len(self.live)))
-        for name in self.names("table"):
-            if name not in listed:
-                self.leave_all(name, "a table file that is not listed")
+    def changes_of_table(self, file):
+        """[(key, its columns, or None for a delete)] of a file that manifest or log describe."""
+        table = self.parse(TableFile, file["name"])
+        self.compare(file, table.table)
+        ends = (table.versions[0][0], table.versions[-1][0]) if table.versions else (b"", b"")
+        need(ends == (file["min"], file["max"]), "%s: its keys are others than is said" % file["name"])
+        self.tables.append(table)
+        return [(key, None if tombstone else cells) for key, tombstone, cells in table.versions]
 
     def compare(self, file, table):
-        """What the manifest says of a file, and what the file says."""
+        """What manifest or log say of a file, and what the file says."""
         said = [file[name] for name in ("rows", "tombstones", "bytes", "sequence_min", "sequence_max",
                                         "checksum")]
         found = [table.rows, table.tombstones, len(table.data), table.sequence_min, table.sequence_max,
                  table.footer_checksum]
-        need(said == found, "%s: the manifest says %s, the file %s" % (file["name"], said, found))
+        need(said == found, "%s: expected %s, the file says %s" % (file["name"], said, found))
         need(table.store == self.manifest.store, "%s: a file of another store" % file["name"])
         need(table.key == self.manifest.key and table.column_ids == self.manifest.columns,
              "%s: key or columns are not the manifest's" % file["name"])
@@ -693,43 +728,53 @@ class Store:
             need(not before or before.generation < segment.generation, "%s: generations fall" % segment.name)
 
     def apply_log(self):
-        cancelled = {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
-        kinds = {entry.position: entry.kind for _, entry in self.log}
-        sequence = self.manifest.sequence
+        """What an abort cancels leaves nothing but its position: its sequences are free again."""
+        sequence, before = self.manifest.sequence, None
+        aborted = {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
         for segment, entry in self.log:
             entry.read()
             if entry.kind == Record.ABORT:
-                need(kinds.get(entry.cancels, Record.COMMIT) == Record.COMMIT,
-                     "%s: position %d: an abort of no commit" % (segment.name, entry.position))
+                need(before is not None, "%s: position %d: an abort of neither commit nor adopt" % (
+                    segment.name, entry.position))
+                before = None
                 continue
             need(entry.sequence_first > sequence, "%s: position %d: sequence %d after %d" % (
                 segment.name, entry.position, entry.sequence_first, sequence))
-            sequence = entry.sequence_last
-            changes = self.decode_entry(segment, entry)
-            if entry.position not in cancelled:
-                self.apply_changes(segment, entry, changes)
+            before = entry
+            self.apply_entry(segment, entry, entry.position in aborted)
+            if entry.position not in aborted:
+                sequence = entry.sequence_last
 
-    def decode_entry(self, segment, entry):
-        """[(key, its columns, or None for a delete)]"""
-        changes = []
+    def apply_entry(self, segment, entry, aborted):
+        before = len(self.live)
         try:
-            for op in entry.ops:
-                key_cell(self.manifest.key, op.key)
-                put = op.kind == Op.PUT
-                changes.append((op.key, decode_row(op.row, self.manifest.column_count) if put else None))
+            need(entry.count_delta + before >= 0, "the count falls below 0")
+            if entry.kind == Record.ADOPT:
+                need(segment.generation_start == entry.position, "not the first of its generation")
+            changes = self.changes_of_commit(entry) if entry.kind == Record.COMMIT else []
+            if aborted:
+                return
+            self.apply_changes(changes)
+            for file in entry.files if entry.kind == Record.ADOPT else []:
+                self.apply_changes(self.changes_of_table(file))
+            need(len(self.live) - before == entry.count_delta, "a count of %+d, found %+d" % (
+                entry.count_delta, len(self.live) - before))
         except Damage as damage:
             raise Damage("%s: position %d: %s" % (segment.name, entry.position, damage)) from None
-        return changes
 
-    def apply_changes(self, segment, entry, changes):
-        before = len(self.live)
+    def changes_of_commit(self, entry):
+        """[(key, its columns, or None for a delete)]"""
+        for op in entry.ops:
+            key_cell(self.manifest.key, op.key)
+        return [(op.key, decode_row(op.row, self.manifest.column_count) if op.kind == Op.PUT else None)
+                for op in entry.ops]
+
+    def apply_changes(self, changes):
         for key, cells in changes:
             if cells is None:
                 self.live.pop(key, None)
             else:
                 self.live[key] = cells
-        need(len(self.live) - before == entry.count_delta, "%s: position %d says count %+d, found %+d" % (
-            segment.name, entry.position, entry.count_delta, len(self.live) - before))
 
     # -- what nothing covers --
 
@@ -760,8 +805,8 @@ class Store:
 
     def describe(self, out, everything):
         self.manifest.describe(out, everything)
-        for file in self.manifest.files:
-            self.parse(TableFile, file["name"]).describe(out, everything)
+        for table in self.tables:
+            table.describe(out, everything)
         for segment in self.segments:
             segment.describe(out, everything)
         if self.state:

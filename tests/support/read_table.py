@@ -76,34 +76,62 @@ def signed(value):
     return value - (1 << 64) if value >> 63 else value
 
 
-def width(scan):
-    value = scan.number(1)
-    need(value in (0, 1, 2, 4, 8), "an unknown width")
-    return value
+def take_numbers(scan, count):
+    bits = scan.number(1)
+    need(bits <= 64, "numbers of more than 64 bits")
+    packed = int.from_bytes(scan.take((count * bits + 7) // 8), "little")
+    need(packed >> count * bits == 0, "a spare bit is set")
+    digits = [packed >> bits * i & ((1 << bits) - 1) for i in range(count)] if bits else [0] * count
+    return digits
+
+
+def take_range(scan, count):
+    scale, least = scan.varint(), scan.number(8)
+    return [signed(least + scale * number) for number in take_numbers(scan, count)]
 
 
 def take_integers(scan, count):
-    size, least = width(scan), scan.number(8)
-    return [signed(least + scan.number(size)) for _ in range(count)]
-
-
-def take_deltas(scan, count):
-    size, value, least = width(scan), scan.number(8), scan.number(8)
-    values = [signed(value)]
-    for _ in range(count - 1):
-        value += least + scan.number(size)
-        values.append(signed(value))
+    encoding = scan.number(1)
+    if encoding == 2:
+        return take_range(scan, count)
+    need(encoding == 3, "integers of an unknown encoding")
+    values = [signed(scan.number(8))]
+    for delta in take_range(scan, count - 1):
+        values.append(signed(values[-1] + delta))
     return values
 
 
 def take_reals(scan, count):
-    return list(struct.unpack("<%dd" % count, scan.take(8 * count)))
+    encoding = scan.number(1)
+    if encoding == 4:
+        values = take_range(scan, count)
+        return list(struct.unpack("<%dd" % count, struct.pack("<%dq" % count, *values)))
+    digits = scan.number(1)
+    need(encoding == 8 and digits <= 15, "reals of an unknown encoding")
+    return [float(value) / float(10 ** digits) for value in take_integers(scan, count)]
+
+
+def take_lengths(scan, count):
+    least = scan.number(4)
+    return [least + number for number in take_numbers(scan, count)]
 
 
 def take_byte_values(scan, count):
-    size, least = width(scan), scan.number(4)
-    lengths = [least + scan.number(size) for _ in range(count)]
-    return [scan.take(length) for length in lengths]
+    values = [scan.take(length) for length in take_lengths(scan, count)]
+    need(scan.left() == 0, "bytes are left behind a page")
+    return values
+
+
+def take_sharing(scan, count):
+    kind = scan.number(1)
+    need(kind in (TEXT, BLOB), "neither texts nor blobs share")
+    lengths, shared = take_lengths(scan, count), take_lengths(scan, count)
+    need(sum(lengths) <= (32768 if count > 1 else 2**30), "values longer than allowed")
+    values = [b""]
+    for length, common in zip(lengths, shared):
+        need(common <= min(length, len(values[-1])), "a value shares more than there is")
+        values.append(values[-1][:common] + scan.take(length - common))
+    return [(kind, value) for value in values[1:]]
 
 
 def take_constant(scan):
@@ -114,13 +142,17 @@ def take_constant(scan):
     if kind == INTEGER:
         return kind, signed(scan.number(8))
     if kind == REAL:
-        return kind, take_reals(scan, 1)[0]
+        return kind, struct.unpack("<d", scan.take(8))[0]
     return kind, scan.rest()
 
 
 def take_mixed(scan, count):
-    kinds = list(scan.take(count))
-    need(all(kind <= BLOB for kind in kinds), "a value of unknown type")
+    seen = scan.number(1)
+    need(seen < 32, "a value of unknown type")
+    present = [kind for kind in range(5) if seen >> kind & 1]
+    codes = take_numbers(scan, count)
+    need(all(code < len(present) for code in codes), "a type that is not announced")
+    kinds = [present[code] for code in codes]
     values = {NULL: iter([None] * count)}
     if INTEGER in kinds:
         values[INTEGER] = iter(take_integers(scan, kinds.count(INTEGER)))
@@ -132,25 +164,39 @@ def take_mixed(scan, count):
     return [(kind, next(values[kind])) for kind in kinds]
 
 
+def take_few(scan, count):
+    different = scan.varint()
+    need(1 <= different <= 256, "a page of few with %d values" % different)
+    indexes = take_numbers(scan, count)
+    need(all(index < different for index in indexes), "an index passes the few values")
+    need(scan.data[scan.at] in (2, 3, 4, 5, 6, 7, 8), "an encoding that few values never have")
+    values = take_page(scan, different)
+    return [values[index] for index in indexes]
+
+
+def take_page(scan, count):
+    encoding = scan.data[scan.at] if scan.left() else 0
+    if encoding in (2, 3):
+        return [(INTEGER, value) for value in take_integers(scan, count)]
+    if encoding in (4, 8):
+        return [(REAL, value) for value in take_reals(scan, count)]
+    scan.number(1)
+    if encoding == 1:
+        return [take_constant(scan)] * count
+    if encoding in (5, 6):
+        kind = TEXT if encoding == 5 else BLOB
+        return [(kind, value) for value in take_byte_values(scan, count)]
+    takes = {7: take_mixed, 9: take_few, 10: take_sharing}
+    need(encoding in takes, "an unknown encoding")
+    return takes[encoding](scan, count)
+
+
 def decode_page(raw, count):
     """(encoding, [(type, value)])"""
     scan = Scan(raw)
-    encoding = scan.number(1)
-    if encoding == 1:
-        cells = [take_constant(scan)] * count
-    elif encoding in (2, 3):
-        take = take_integers if encoding == 2 else take_deltas
-        cells = [(INTEGER, value) for value in take(scan, count)]
-    elif encoding == 4:
-        cells = [(REAL, value) for value in take_reals(scan, count)]
-    elif encoding in (5, 6):
-        kind = TEXT if encoding == 5 else BLOB
-        cells = [(kind, value) for value in take_byte_values(scan, count)]
-    else:
-        need(encoding == 7, "an unknown encoding")
-        cells = take_mixed(scan, count)
+    cells = take_page(scan, count)
     need(scan.left() == 0, "bytes are left behind a page")
-    return encoding, cells
+    return raw[0], cells
 
 
 def decompress(stored, size, unpacker=zstandard.ZstdDecompressor()):
@@ -183,7 +229,7 @@ class Bound:
         if self.kind == INTEGER:
             self.value = signed(scan.number(8))
         elif self.kind == REAL:
-            self.value = take_reals(scan, 1)[0]
+            self.value = struct.unpack("<d", scan.take(8))[0]
         elif self.kind != NULL:
             self.value = scan.bytes()
             need(len(self.value) <= 32, "a bound of wrong size")
@@ -246,10 +292,32 @@ class Table:
         self.key = scan.number(1)
         need(self.key in (KEY_INTEGER, KEY_TEXT, KEY_ENCODED), "an unknown kind of key")
         self.column_ids = [scan.varint() for _ in range(scan.varint())]
+        places = [[scan.varint(), scan.varint(), scan.varint(), scan.number(8)]
+                  for _ in range(scan.varint())]
         need(scan.left() == 0, "bytes are left behind the properties")
+        self.read_dictionaries(places)
         need(self.sequence_min <= self.sequence_max, "sequences")
         need(sum(self.filter_place[:2]) == self.index_place[0], "a gap between filter and index")
         need(sum(self.index_place[:2]) == offset, "a gap between index and properties")
+
+    def read_dictionaries(self, places):
+        """Column: dictionary, for columns that have one."""
+        self.dictionaries, last = {}, 0
+        self.groups_end = self.filter_place[0] - sum(place[2] for place in places)
+        need(len(places) <= 8 and self.groups_end >= HEADER_BYTES, "the dictionaries' sizes")
+        offset = self.groups_end
+        for column, raw_bytes, stored_bytes, checksum in places:
+            need(last < column <= len(self.column_ids), "dictionaries out of order")
+            need(1 <= stored_bytes <= raw_bytes <= 65536, "a dictionary's sizes")
+            raw = self.block(offset, stored_bytes, checksum, "dictionary")
+            if stored_bytes < raw_bytes:
+                raw = decompress(raw, raw_bytes)
+            need(len(raw) == raw_bytes, "a dictionary of another size")
+            self.dictionaries[column] = zstandard.ZstdCompressionDict(
+                raw, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+            offset, last = offset + stored_bytes, column
+        self.unpackers = [zstandard.ZstdDecompressor(dict_data=self.dictionaries.get(column))
+                          for column in range(1 + len(self.column_ids))]
 
     def read_index(self):
         self.filter = self.block(*self.filter_place, "filter")
@@ -267,14 +335,14 @@ class Table:
             offset, last = group["directory"] + group["directory_bytes"], group["last"]
             self.groups.append(group)
         need(scan.left() == 0, "bytes are left behind the index")
-        need(offset == self.filter_place[0], "a gap between the groups and the filter")
+        need(offset == self.groups_end, "a gap between the groups and what follows")
         ids = self.rows + self.tombstones
         need(sum(group["rows"] for group in self.groups) == ids, "the number of versions")
         need(sum(group["tombstones"] for group in self.groups) == self.tombstones,
              "the number of tombstones")
         need(len(self.filter) == (ids * 10 + 511) // 512 * 64, "the filter's size")
 
-    def page(self, scan, offset, rows_left, has_separator):
+    def page(self, scan, offset, column, rows_left, has_separator):
         rows, raw_bytes, stored_bytes = scan.varint(), scan.varint(), scan.varint()
         checksum = scan.number(8)
         separator = scan.bytes() if has_separator else None
@@ -283,7 +351,7 @@ class Table:
         need(raw_bytes <= (32768 if rows > 1 else 2**30 + 64), "a page larger than allowed")
         raw = self.block(offset, stored_bytes, checksum, "page")
         if stored_bytes < raw_bytes:
-            raw = decompress(raw, raw_bytes)
+            raw = decompress(raw, raw_bytes, self.unpackers[column])
         encoding, cells = decode_page(raw, rows)
         need(all(is_storable(cell) for cell in cells), "a real that is not a number")
         return stored_bytes, separator, encoding, cells
@@ -292,8 +360,9 @@ class Table:
         return cell[1] if self.key != KEY_INTEGER else struct.pack(">Q", (cell[1] & M64) ^ (1 << 63))
 
     def check_keys(self, separator, encoding, cells, before):
-        allowed = {KEY_INTEGER: (2, 3), KEY_TEXT: (5,), KEY_ENCODED: (6,)}[self.key]
-        need(encoding in allowed, "an encoding that keys never have")
+        allowed = {KEY_INTEGER: (2, 3), KEY_TEXT: (5, 10), KEY_ENCODED: (6, 10)}[self.key]
+        kind = {KEY_INTEGER: INTEGER, KEY_TEXT: TEXT, KEY_ENCODED: BLOB}[self.key]
+        need(encoding in allowed and cells[0][0] == kind, "an encoding that keys never have")
         for i, cell in enumerate(cells):
             key = self.key_bytes(cell)
             need(before is None or before < key, "keys do not ascend")
@@ -327,7 +396,8 @@ class Table:
             cells = []
             while len(cells) < rows:
                 has_separator = column == 0 and len(cells) > 0
-                size, separator, encoding, more = self.page(scan, offset, rows - len(cells), has_separator)
+                size, separator, encoding, more = self.page(scan, offset, column, rows - len(cells),
+                                                            has_separator)
                 if column == 0:
                     before = self.check_keys(separator, encoding, more, before)
                 offset, page_count = offset + size, page_count - 1

@@ -473,6 +473,17 @@ static void *refusing_resize(void *ctx, void *old, size_t bytes)
     return allocations_left-- == 0 ? NULL : mw_env_posix()->resize(ctx, old, bytes);
 }
 
+bool rows_refuse_allocation(rows_folder *folder, size_t nth)
+{
+    static bool armed;
+    bool met = armed && allocations_left < 0;
+    folder->env.alloc = refusing_alloc;
+    folder->env.resize = refusing_resize;
+    allocations_left = (int)nth - 1; /* -1: it never comes to 0 */
+    armed = nth > 0;
+    return met;
+}
+
 int rows_victim_refuse(rows_victim *v, rows_question *question)
 {
     v->folder.env.alloc = refusing_alloc;

@@ -59,6 +59,10 @@ mw_rc rows_compare_finds(rows *model, mw_table *table, mw_err *err);
 mw_rc rows_compare_walks(rows *model, mw_table *table, mw_err *err);
 mw_rc rows_compare(rows *model, mw_table *table, mw_err *err); /* both, whatever the first says */
 
+/* The nth allocation through the folder's environment from now on is refused; 0: none is. Returns
+** whether the one asked for before was. */
+bool rows_refuse_allocation(rows_folder *folder, size_t nth);
+
 /* A question to an open table that holds the model. */
 typedef mw_rc rows_question(rows *model, mw_table *table, mw_err *err);
 
