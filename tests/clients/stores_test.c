@@ -1,4 +1,4 @@
-/* stores_test.c: many stores in one process: what one does is no matter of the others. And one store
+/* stores_test.c: many stores in one process: what one does is no matter of the others. One store
 ** under readers and closes that are in the way of its merges.
 **
 **   stores_test                            the tests
@@ -156,8 +156,8 @@ static int64_t disk_bytes(sqlite3 *db)
     return bytes;
 }
 
-/* C34: 60 MB of churn over 3 MB of rows while a cursor is open. It keeps the files of its moment and
-** no others; when it closes they go. */
+/* C34: 60 MB of churn over 3 MB of rows while a cursor is open. It keeps the files of its moment
+** and no others; when it closes they go. */
 static void disk_use_falls_back_when_a_reader_ends(void **state)
 {
     (void)state;
