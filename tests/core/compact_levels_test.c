@@ -608,6 +608,27 @@ static void pages_of_merged_files_leave_the_cache(void **state)
     engine_end(world);
 }
 
+/* Rows that lived in the deepest of several levels, and are all deleted: the room comes back by
+** the merges that are due, though tombstones are too small to fill a level. */
+static void deleted_rows_give_their_room_back(void **state)
+{
+    (void)state;
+    enum { ROWS = 2000 };
+    mw_options options = little_options();
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    for (int64_t i = 0; i < ROWS; i++) engine_put(db, i * 7919 % ROWS, "a row of some length");
+    assert_true(engine_figure(db, "base_levels") > 1);
+    for (int64_t i = 0; i < ROWS; i++) engine_delete(db, i * 1009 % ROWS);
+    engine_flush(db);
+    for (int64_t i = 0; i < 200; i++) engine_put(db, ROWS, "x"); /* writers merge */
+    assert_int_equal(engine_figure(db, "rows"), 1);
+    assert_in_range(engine_figure(db, "physical_rows"), 0, ROWS / 20);
+    assert_string_equal(engine_check(db), "ok");
+    engine_close(db);
+    engine_end(world);
+}
+
 static mw_db *open_for_jobs(sim *world, const mw_options *options)
 {
     mw_db *db = engine_open(world, options);
@@ -775,6 +796,7 @@ int main(void)
         cmocka_unit_test(damage_is_not_copied),
         cmocka_unit_test(an_interrupted_compaction_keeps_what_is_finished),
         cmocka_unit_test(a_compaction_ends_while_others_write),
+        cmocka_unit_test(deleted_rows_give_their_room_back),
         cmocka_unit_test(pages_of_merged_files_leave_the_cache),
         cmocka_unit_test(a_job_that_fails_changes_nothing),
         cmocka_unit_test(writers_do_not_wait_for_a_merge_of_a_long_backlog),

@@ -196,8 +196,9 @@ static void waste_makes_a_merge_due(void **state)
     } cases[] = {
         {"1:a-z 0:a-z 0:a-z", 21, false}, {"1:a-z 0:a-z 0:a-z", 20, false},
         {"1:a-z 0:a-z 0:a-z", 19, true},  {"0:a-z 0:a-z", 1, true},
-        {"0:a-z 0:a-z", 0, true},         {"2:a-z 1:a-z 0:a-z 0:a-z", 10, false},
+        {"0:a-z 0:a-z", 0, true},         {"2:a-z 1:a-z 0:a-z 0:a-z", 20, false},
         {"1:a-z 0:a-z", 10, true},        {"1:a-z", 1, false},
+        {"2:a-z 1:a-b", 10, false},       {"2:a-z 1:a-b", 9, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         little s;
