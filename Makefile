@@ -3,6 +3,7 @@
 # Objects of one source live apart by variant, build/<variant>/...:
 #   plain  what is shipped          gcc -O2, asserts off
 #   asan   tests                    gcc, address and undefined-behaviour sanitizers
+#   tiny   tests of the extension   as asan, with limits of a few rows (core/db.c)
 #   tsan   tests with threads       clang, thread sanitizer
 #   clang  warnings of the other compiler, nothing is linked
 # build/<variant>/static/ has the glue as it is compiled into a program together with SQLite.
@@ -22,17 +23,20 @@ COMMON = -std=c11 -D_GNU_SOURCE $(WARNINGS) -g -fPIC -fvisibility=hidden -pthrea
 
 CC_plain = $(CC)
 CC_asan  = $(CC)
+CC_tiny  = $(CC)
 CC_tsan  = $(CLANG)
 CC_clang = $(CLANG)
 CFLAGS_plain = $(COMMON) $(WERROR) -O2 -DNDEBUG
 CFLAGS_asan  = $(COMMON) -Werror -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
                -fno-sanitize-recover=undefined
+CFLAGS_tiny  = $(CFLAGS_asan) -DMW_TINY
 CFLAGS_tsan  = $(COMMON) -Werror -O1 -fsanitize=thread
 CFLAGS_clang = $(COMMON) -Werror -O2
 LDFLAGS_plain =
 LDFLAGS_asan  = -fsanitize=address,undefined
+LDFLAGS_tiny  = $(LDFLAGS_asan)
 LDFLAGS_tsan  = -fsanitize=thread
-VARIANTS = plain asan tsan clang
+VARIANTS = plain asan tiny tsan clang
 
 ZSTD = -l:libzstd.a
 LINK_SHARED = -shared -pthread -Wl,-z,defs -Wl,-z,now -Wl,--exclude-libs,ALL \

@@ -210,7 +210,9 @@ mw_rc mw_compact_start(mw_store *store, const mw_compact_task *task, mw_compact 
     /* In this order: whoever wrote to a generation that the version lists was undecided before it
     ** was listed. */
     mw_version *version = mw_store_version(store);
+    mw_store_lock(store);
     limits.below = mw_txn_undecided_generation(store);
+    mw_store_unlock(store);
     if (task->below > 0) limits.below = mw_min(limits.below, task->below);
     mw_pick pick = pick_for(task, version->manifest, &limits);
     if (pick.kind == MW_PICK_NOTHING) {
@@ -268,9 +270,8 @@ static mw_rc finish_output(mw_compact *self, mw_err *err)
     return rc;
 }
 
-/* Moves on to the first file of a deeper level that does not end before the key at hand. Returns
-** how many files were passed. */
-static uint32_t pass_files(mw_compact *self, uint32_t level)
+/* Moves on to the first file of a deeper level that does not end before the key at hand. */
+static void pass_files(mw_compact *self, uint32_t level)
 {
     const mw_file_run *run = &self->version->files->levels.files[level];
     uint32_t before = self->passed[level];
@@ -278,7 +279,7 @@ static uint32_t pass_files(mw_compact *self, uint32_t level)
            mw_slice_compare(input(self, self->passed[level])->keys.max, self->merge->key) < 0) {
         self->passed[level]++;
     }
-    return self->passed[level] - before;
+    if (level == self->pick.output + 1) self->spanned += self->passed[level] - before;
 }
 
 /* Has a deeper level room for the id at hand? */
@@ -287,7 +288,7 @@ static bool may_lie_deeper(mw_compact *self)
     const mw_levels *levels = &self->version->files->levels;
     for (uint32_t level = self->pick.output + 1; level <= levels->deepest; level++) {
         const mw_file_run *run = &levels->files[level];
-        (void)pass_files(self, level);
+        pass_files(self, level);
         if (self->passed[level] < run->first + run->count &&
             mw_levels_in_range(self->version->manifest, self->passed[level], self->merge->key)) {
             return true;
@@ -296,11 +297,9 @@ static bool may_lie_deeper(mw_compact *self)
     return false;
 }
 
-/* Does the id at hand begin another file? */
-static bool begins_file(mw_compact *self)
+/* Does the id at hand begin another file than the one at hand? */
+static bool begins_file(const mw_compact *self)
 {
-    uint32_t next = self->pick.output + 1;
-    if (next < MW_LEVELS_MAX) self->spanned += pass_files(self, next);
     return mw_table_writer_bytes(self->writer) >= self->limits.file_bytes ||
            self->spanned >= OVERLAP_FILES;
 }
@@ -309,6 +308,9 @@ static bool begins_file(mw_compact *self)
 static mw_rc need_output(mw_compact *self, mw_err *err)
 {
     mw_rc rc = MW_OK;
+    uint32_t next = self->pick.output + 1;
+    /* Also before an output is opened: what lies before its first id it does not overlap. */
+    if (next < MW_LEVELS_MAX) pass_files(self, next);
     if (self->writer && begins_file(self)) rc = finish_output(self, err);
     if (rc == MW_OK && !self->writer) rc = open_output(self, err);
     return rc;

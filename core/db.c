@@ -21,6 +21,29 @@ static const char lock_name[] = "lock";
 
 static mw_store *store_of(mw_db *db) { return (mw_store *)db; }
 
+#ifdef MW_TINY
+
+/* For tests of the whole product: what else takes millions of rows happens at each of them. */
+mw_options mw_options_default(void)
+{
+    return (mw_options){
+        .memtable_bytes = 200, /* three small rows, also of one transaction: then it spills */
+        .cache_bytes = 4096,
+        .merge_generations = 1,
+        .compression = 1,
+        .background = true,
+        .durability = MW_DURABILITY_FULL,
+        .group_rows = 4,
+        .page_bytes = 16,  /* two numbers */
+        .file_bytes = 300, /* a group or two */
+        .open_files = 3,
+    };
+}
+
+const char *mw_db_limits(void) { return "tiny"; }
+
+#else
+
 mw_options mw_options_default(void)
 {
     return (mw_options){
@@ -32,6 +55,10 @@ mw_options mw_options_default(void)
         .durability = MW_DURABILITY_FULL,
     };
 }
+
+const char *mw_db_limits(void) { return "usual"; }
+
+#endif
 
 /* ---- creating and removing ------------------------------------------------------------------- */
 
@@ -205,10 +232,8 @@ mw_rc mw_db_close(mw_db *db, mw_err *err)
     if (rc == MW_OK && store->parked.rc != MW_OK) {
         rc = mw_fail(err, store->parked.rc, "%s", store->parked.text);
     }
-    if (rc == MW_OK) { /* files that only this version still held go with it */
-        mw_version_unref(store->version);
-        store->version = NULL;
-    }
+    mw_version_unref(store->version); /* doomed files that only it still held go with it */
+    store->version = NULL;
     mw_store_free(store);
     return rc;
 }

@@ -43,6 +43,8 @@ typedef struct mw_options {
 } mw_options;
 
 mw_options mw_options_default(void);
+/* Which defaults were built in: "usual", or "tiny" ones for tests (-DMW_TINY). */
+const char *mw_db_limits(void);
 
 /* ---- store ---------------------------------------------------------------------------------- */
 

@@ -252,8 +252,9 @@ static void debug(sqlite3_context *context, int argc, sqlite3_value **argv)
     (void)argc;
     (void)argv;
     give_text(context,
-              sqlite3_mprintf("compiler %s, %s, asserts %s, SQLite headers %s, %d-bit", __VERSION__,
-                              LINKING, ASSERTS, SQLITE_VERSION, (int)(8 * sizeof(void *))));
+              sqlite3_mprintf("compiler %s, %s, asserts %s, limits %s, SQLite headers %s, %d-bit",
+                              __VERSION__, LINKING, ASSERTS, mw_db_limits(), SQLITE_VERSION,
+                              (int)(8 * sizeof(void *))));
 }
 
 static const struct {

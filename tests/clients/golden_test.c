@@ -40,7 +40,9 @@ static void keep(const place *here, const lines *rows, const char *folder, const
 
 static lines rows_of(const place *here)
 {
-    lines rows = select_lines(here->db, here->kind->select);
+    char sql[SQL_BYTES];
+    select_of(here->kind, sql);
+    lines rows = select_lines(here->db, sql);
     if (!lines_ok(&rows)) client_fail("%s: %s", here->kind->name, rows.verdict);
     return rows;
 }
@@ -65,7 +67,7 @@ static void make_kind(const char *folder, const key_kind *kind)
     drop(&here, "<");
     client_run(here.db, "SELECT memwal_flush('t')");
     put_some(&here, 2);
-    commit_and_take_back(&here);
+    commit_and_take_back(&here, false);
     put_some(&here, 2);
     lines rows = rows_of(&here);
     keep(&here, &rows, folder, "open");
@@ -150,6 +152,8 @@ static void check_store(const char *golden, const key_kind *kind, const char *en
     char path[READER_PATH_BYTES];
     char copy[READER_PATH_BYTES];
     char name[64];
+    char sql[SQL_BYTES];
+    select_of(kind, sql);
     snprintf(name, sizeof name, "%s.rows", end);
     golden_path(path, golden, kind, name);
     lines right = kept_rows(path);
@@ -161,11 +165,11 @@ static void check_store(const char *golden, const key_kind *kind, const char *en
     check_rows(path, "the reader", reader_ask(&r, copy), &right);
     sqlite3 *db = client_open(":memory:");
     client_run(db, "CREATE VIRTUAL TABLE temp.t USING memwal(path = '%s')", copy);
-    check_rows(path, "SELECT", select_lines(db, kind->select), &right);
+    check_rows(path, "SELECT", select_lines(db, sql), &right);
     assert_int_equal(client_ask(db, "SELECT memwal_count('temp.t')"), right.count);
     client_check_store(db);
     client_run(db, "SELECT memwal_flush('t'), memwal_merge('t')");
-    check_rows(path, "SELECT, merged", select_lines(db, kind->select), &right);
+    check_rows(path, "SELECT, merged", select_lines(db, sql), &right);
     client_close(db);
     check_rows(path, "the reader, merged", reader_ask(&r, copy), &right);
     reader_stop(&r);

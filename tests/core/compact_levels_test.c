@@ -314,6 +314,33 @@ static void a_merge_writes_files_of_bounded_size(void **state)
     engine_end(world);
 }
 
+/* What lies before the first id of a job is no part of what its first output overlaps. */
+static void a_job_in_the_middle_of_a_level_begins_with_a_whole_file(void **state)
+{
+    (void)state;
+    mw_options options = quiet_options();
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    fill_and_flush(db, 0, 300, "x");
+    fill_and_flush(db, 0, 300, "y");
+    engine_merge(db, 0);
+    move_level(db, 1, 2);
+    fill_and_flush(db, 400, 4, "y");
+    move_level(db, 0, 1);
+    fill_and_flush(db, 211, 30, "z");
+    fill_and_flush(db, 211, 30, "a");
+    assert_int_equal(engine_merge(db, 0), 2);
+    const mw_manifest *manifest = engine_store(db)->version->manifest;
+    uint32_t first = 0;
+    while (manifest->files[first].level != 1) first++;
+    assert_in_range(first, 20, 200); /* files of level 2, most of them before id 200 */
+    const mw_table_props *props = &manifest->files[first].props;
+    assert_in_range(props->rows + props->tombstones, 4, 100);
+    assert_string_equal(engine_check(db), "ok");
+    engine_close(db);
+    engine_end(world);
+}
+
 /* L28: an id overwritten, flushed once, merged: the last value stays. */
 static void a_merge_never_brings_an_older_value_back(void **state)
 {
@@ -683,6 +710,7 @@ int main(void)
         cmocka_unit_test(what_nothing_overlaps_moves_without_being_written),
         cmocka_unit_test(a_move_never_passes_an_older_version),
         cmocka_unit_test(a_merge_writes_files_of_bounded_size),
+        cmocka_unit_test(a_job_in_the_middle_of_a_level_begins_with_a_whole_file),
         cmocka_unit_test(a_merge_never_brings_an_older_value_back),
         cmocka_unit_test(hidden_rows_before_the_first_live_one_are_passed_over),
         cmocka_unit_test(copied_groups_are_as_if_merged),

@@ -3,6 +3,7 @@
 #   build/<variant>/tests/...   a program: cmocka's report is counted, any other is one test by its exit code
 #   tests/sql/x.sql             a script for the sqlite3 shell, compared with x.out byte by byte
 #   asan:tests/sql/x.sql        the same with the extension built with sanitizers
+#   tiny:tests/sql/x.sql        the same with limits of a few rows, too
 #   x.sh                        a script, one test by its exit code
 #   build/failed                a note that the build was not complete; passed over when it is not there
 # RUN_JOBS tests run at a time; none may take more than RUN_SECONDS. RUN_ACCEPT=1 writes the .out files of
@@ -43,7 +44,7 @@ run_sql() {
     folder=$(mktemp -d) || return
     mkdir "$folder/build"
     cp "$top/build/$variant/memwal.so" "$folder/build/memwal.so" 2>/dev/null
-    [ "$variant" = asan ] && preload="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
+    [ "$variant" != plain ] && preload="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
     # stdbuf keeps results and error messages in order.
     (cd "$folder" && ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$preload timeout -k 5 "$seconds" \
         stdbuf -oL sqlite3 -batch -init /dev/null test.db <"$top/$script" 2>&1) |
@@ -75,6 +76,7 @@ run_one() {
         result="0 1 0"
         ;;
     asan:*.sql) result=$(run_sql asan "${test#asan:}") ;;
+    tiny:*.sql) result=$(run_sql tiny "${test#tiny:}") ;;
     *.sql) result=$(run_sql plain "$test") ;;
     *.sh) result=$(run_script "$test") ;;
     *) result=$(run_program "$test") ;;
