@@ -1117,7 +1117,9 @@ static void take_step(world *w)
 static void make_folder(world *w)
 {
     const char *base = getenv("TMPDIR");
-    snprintf(w->folder, sizeof w->folder, "%s/memwal-differential-XXXXXX", base ? base : "/tmp");
+    const char *memory = "/dev/shm"; /* nothing here is about what a disk keeps */
+    if (!base) base = access(memory, W_OK) == 0 ? memory : "/tmp";
+    snprintf(w->folder, sizeof w->folder, "%s/memwal-differential-XXXXXX", base);
     if (!mkdtemp(w->folder)) give_up(w, "cannot make %s", w->folder);
 }
 
