@@ -433,6 +433,26 @@ static void engine_and_reader_judge_forged_stores_alike(void **state)
     client_folder_remove(folder);
 }
 
+/* The same of manifests that list files of several levels, and of logs with large transactions. */
+static void engine_and_reader_judge_forged_levels_alike(void **state)
+{
+    (void)state;
+    static const char *const begins[] = {"manifest-", "wal-"};
+    char path[READER_PATH_BYTES];
+    char random[32];
+    char stride[32];
+    snprintf(random, sizeof random, "%" PRIu64, seed);
+    snprintf(stride, sizeof stride, "%ld", knob("READER_STRIDE", 7));
+    for (uint64_t i = 0; i < 2; i++) {
+        path_make(path, "tests/golden/v2/%s-open", key_kinds[(seed + i) % 5].name);
+        const char *arguments[] = {"/usr/bin/python3", "tests/support/forge_store.py", path, random,
+                                   stride, begins[i], NULL};
+        client_worker forger = client_worker_start(arguments);
+        show_output(&forger);
+        client_worker_finish(&forger);
+    }
+}
+
 /* -------------------------------------------------------------------------------------------- */
 
 int main(int argc, char **argv)
@@ -453,6 +473,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_reader_finds_every_changed_byte),
         cmocka_unit_test(engine_and_reader_judge_each_damage_alike),
         cmocka_unit_test(engine_and_reader_judge_forged_stores_alike),
+        cmocka_unit_test(engine_and_reader_judge_forged_levels_alike),
     };
     return cmocka_run_group_tests_name("reader", tests, NULL, NULL);
 }

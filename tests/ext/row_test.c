@@ -121,6 +121,10 @@ static void forms_that_do_not_fit_are_corrupt(void **state)
         assert_true(err.text[0] != 0);
     }
     mw_value forms = {.type = MW_BLOB, .bytes = mw_slice_of("\1\0", 2)};
+    mx_args *reals = args_of(*state, "a REAL, b, PRIMARY KEY(a, b)");
+    mw_value real = integer_of(5); /* as the key has it: no other form stands beside it */
+    assert_int_equal(mx_key_value(reals, 0, &forms, &real, NULL), MW_CORRUPT);
+    mx_args_free(reals);
     mw_value text = text_of("x");
     assert_int_equal(mx_key_value(args, 0, &forms, &text, NULL), MW_CORRUPT);
     mx_args_free(args);

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Damage under right checksums: what only the rules of FORMAT.md can find.
 
-    forge_store.py FOLDER SEED [STRIDE]
+    forge_store.py FOLDER SEED [STRIDE [BEGIN]]
 
-Changes each STRIDE-th byte of a store's manifest, table files, log and state, makes all checksums
+Changes each STRIDE-th byte of a store's manifest, table files, log and state (BEGIN: only of files
+whose names begin with it), makes all checksums
 right again, and asks both the second reader and the engine (MEMWAL, default build/memwal.so): either
 both find the store damaged, or both give the same rows. Exit status 1 and the changes on which they
 differ otherwise; 77 when a module is missing.
@@ -201,13 +202,13 @@ def values_for(byte, dice):
     return dice.choice(sorted(choices))
 
 
-def judge_all(files, folder, dice, stride):
+def judge_all(files, folder, dice, stride, begin):
     """(judged, damaged, differences)"""
     judged = damaged = 0
     differences, memo = [], {}
     query = query_of(Store(files).manifest)
     sealers = sealers_of(files)
-    for sealer in sealers:
+    for sealer in (sealer for sealer in sealers if sealer.name.startswith(begin)):
         for offset in list(sealer.free)[dice.randrange(stride)::stride]:
             value = values_for(sealer.data[offset], dice)
             forged = forge(files, sealers, sealer, offset, value)
@@ -224,14 +225,15 @@ def judge_all(files, folder, dice, stride):
 
 
 def main(args):
-    if len(args) not in (2, 3):
+    if len(args) not in (2, 3, 4):
         print(__doc__, file=sys.stderr)
         return 2
     files, dice = read_store.read_folder(args[0]), random.Random(int(args[1]))
     scratch = tempfile.mkdtemp(prefix="memwal-forge-")
     try:
-        judged, damaged, differences = judge_all(files, os.path.join(scratch, "store"), dice,
-                                                 int(args[2]) if len(args) == 3 else 1)
+        stride, begin = int(args[2]) if len(args) > 2 else 1, args[3] if len(args) > 3 else ""
+        found = judge_all(files, os.path.join(scratch, "store"), dice, stride, begin)
+        judged, damaged, differences = found
     finally:
         shutil.rmtree(scratch)
     for words in differences:

@@ -350,6 +350,7 @@ class Segment:
         except Damage as damage:
             self.fault = damage
             return
+        self.check_header()
         self.read_entries()
 
     def read_header(self):
@@ -359,9 +360,13 @@ class Segment:
         need(magic == b"mwallog\n", "no log segment")
         self.seed = seed_of(self.store, self.epoch, self.number)
         need(checksum_of(self.data[:88], self.seed) == self.checksum, "the header fails its checksum")
-        need(version == self.VERSION, "format version %d" % version)
         numbers = numbers_of("wal", self.name)
         need(numbers in (None, (self.epoch, self.number)), "not the file of its name")
+        self.version = version
+
+    def check_header(self):
+        """What no crash leaves under a right checksum."""
+        need(self.version == self.VERSION, "format version %d" % self.version)
         need(self.epoch >= 1 and self.number >= 1 and self.generation >= 1, "epoch, number or generation 0")
         need(1 <= self.generation_start <= self.first_position, "first position, generation start")
 
@@ -687,11 +692,13 @@ class Store:
             seen = seen or segment.first_position <= self.next_position
             if segment.entries and not needed:
                 continue
+            if not segment.entries and segment.first_position != self.next_position:
+                need(not segment.proves(self.next_position, segment.end), "%s: position %d is missing, and a "
+                     "record says that it was durable" % (segment.name, self.next_position))
+                continue
             if segment.first_position > self.next_position:
                 need(not needed, "position %d is missing, %s has entries from %d" % (
                     self.next_position, segment.name, segment.first_position))
-                continue
-            if not segment.entries and segment.first_position != self.next_position:
                 continue
             self.check_generation(segment)
             self.segments.append(segment)
