@@ -56,7 +56,7 @@ BENCH_FILES  = $(wildcard tests/bench/*.c)
 LINT         = $(wildcard tests/lint/*.sh)
 # Run under the thread sanitizer as well: every *_threads_test.c, and these.
 THREADED     = $(wildcard $(addsuffix _test.c,tests/core/memtable tests/core/presence tests/core/cache tests/core/commit \
-               tests/core/table_read tests/core/table_train tests/ext/share))
+               tests/core/table_read tests/core/table_train tests/ext/share tests/ext/close))
 TSAN_TESTS   = $(filter %_threads_test.c,$(CORE_TESTS) $(DOUBT_TESTS)) $(THREADED)
 
 CORE_PROGRAMS   = $(CORE_TESTS:%.c=build/asan/%)

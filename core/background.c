@@ -107,7 +107,8 @@ static void run(void *arg)
         mw_store_lock(store);
         store->working = false;
         env->cond_broadcast(env->ctx, store->progress);
-        if (rc == MW_OK) store->parked = (mw_err){0}; /* what failed has been made up for */
+        /* What failed has been made up for; a sync alone does not do that. */
+        if (rc == MW_OK && store->options.background) store->parked = (mw_err){0};
     }
     mw_store_unlock(store);
 }

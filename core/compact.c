@@ -29,6 +29,13 @@
 ** that stand before a copied group are first brought to at least half of its size, together with
 ** the rows of one group if need be.
 **
+** Dictionaries are trained when everything is to become one level, not by merges that are due.
+** Measured with 250,000 rows of 1 KB of json in random order, dictionaries in all merges: files of
+** 16 MB take 0.306 bytes per byte of data instead of 0.345, and the load with its merges about 1.0 s
+** more CPU time (a busy machine, 3 runs to 5). Without the higher level of compression it is 0.341
+** for 0.6 s (1 run), so that is no way out. Who asks for a compaction waits for it and wants it small;
+** a load must not wait. A sample of half a file's size leaves room to use it.
+**
 ** Slices: a step merges a bounded number of rows and bytes, so whoever runs it can flush, stop or
 ** be interrupted in between; nothing is locked over a step that a writer or reader needs. */
 #include "compact.h"
@@ -111,7 +118,7 @@ static void sum_up(mw_compact *self, mw_file_run run)
     }
 }
 
-static void set_options(mw_compact *self)
+static void set_options(mw_compact *self, mw_compact_what what)
 {
     mw_store *store = self->store;
     const mw_options now = mw_store_options(store);
@@ -119,6 +126,9 @@ static void set_options(mw_compact *self)
     self->options.compression = now.compression;
     self->options.group_rows = now.group_rows;
     self->options.page_bytes = now.page_bytes;
+    if (what == MW_COMPACT_ALL) {
+        self->options.sample_bytes = mw_min(MW_TABLE_SAMPLE_BYTES, self->limits.file_bytes / 2);
+    }
     sum_up(self, self->pick.above);
     sum_up(self, self->pick.below);
     for (uint32_t level = 0; level < MW_LEVELS_MAX; level++) {
@@ -200,7 +210,9 @@ mw_rc mw_compact_start(mw_store *store, const mw_compact_task *task, mw_compact 
     /* In this order: whoever wrote to a generation that the version lists was undecided before it
     ** was listed. */
     mw_version *version = mw_store_version(store);
+    mw_store_lock(store);
     limits.below = mw_txn_undecided_generation(store);
+    mw_store_unlock(store);
     if (task->below > 0) limits.below = mw_min(limits.below, task->below);
     mw_pick pick = pick_for(task, version->manifest, &limits);
     if (pick.kind == MW_PICK_NOTHING) {
@@ -212,7 +224,7 @@ mw_rc mw_compact_start(mw_store *store, const mw_compact_task *task, mw_compact 
     if (rc != MW_OK) return rc;
     self->pick = pick;
     if (pick.kind == MW_PICK_MERGE) {
-        set_options(self);
+        set_options(self, task->what);
         rc = start_merge(self, err);
     }
     if (rc == MW_OK) {
@@ -258,9 +270,8 @@ static mw_rc finish_output(mw_compact *self, mw_err *err)
     return rc;
 }
 
-/* Moves on to the first file of a deeper level that does not end before the key at hand. Returns
-** how many files were passed. */
-static uint32_t pass_files(mw_compact *self, uint32_t level)
+/* Moves on to the first file of a deeper level that does not end before the key at hand. */
+static void pass_files(mw_compact *self, uint32_t level)
 {
     const mw_file_run *run = &self->version->files->levels.files[level];
     uint32_t before = self->passed[level];
@@ -268,7 +279,7 @@ static uint32_t pass_files(mw_compact *self, uint32_t level)
            mw_slice_compare(input(self, self->passed[level])->keys.max, self->merge->key) < 0) {
         self->passed[level]++;
     }
-    return self->passed[level] - before;
+    if (level == self->pick.output + 1) self->spanned += self->passed[level] - before;
 }
 
 /* Has a deeper level room for the id at hand? */
@@ -277,7 +288,7 @@ static bool may_lie_deeper(mw_compact *self)
     const mw_levels *levels = &self->version->files->levels;
     for (uint32_t level = self->pick.output + 1; level <= levels->deepest; level++) {
         const mw_file_run *run = &levels->files[level];
-        (void)pass_files(self, level);
+        pass_files(self, level);
         if (self->passed[level] < run->first + run->count &&
             mw_levels_in_range(self->version->manifest, self->passed[level], self->merge->key)) {
             return true;
@@ -286,11 +297,9 @@ static bool may_lie_deeper(mw_compact *self)
     return false;
 }
 
-/* Does the id at hand begin another file? */
-static bool begins_file(mw_compact *self)
+/* Does the id at hand begin another file than the one at hand? */
+static bool begins_file(const mw_compact *self)
 {
-    uint32_t next = self->pick.output + 1;
-    if (next < MW_LEVELS_MAX) self->spanned += pass_files(self, next);
     return mw_table_writer_bytes(self->writer) >= self->limits.file_bytes ||
            self->spanned >= OVERLAP_FILES;
 }
@@ -299,6 +308,9 @@ static bool begins_file(mw_compact *self)
 static mw_rc need_output(mw_compact *self, mw_err *err)
 {
     mw_rc rc = MW_OK;
+    uint32_t next = self->pick.output + 1;
+    /* Also before an output is opened: what lies before its first id it does not overlap. */
+    if (next < MW_LEVELS_MAX) pass_files(self, next);
     if (self->writer && begins_file(self)) rc = finish_output(self, err);
     if (rc == MW_OK && !self->writer) rc = open_output(self, err);
     return rc;

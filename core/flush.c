@@ -403,17 +403,13 @@ static uint64_t slowed_ns(const mw_store *store)
 }
 
 /* Is an undecided transaction in the way of merges? Then no waiting would help: who has it may be
-** who would wait. */
-static bool merges_are_blocked(mw_store *store)
+** who would wait. Requires `mutex`. */
+static bool merges_are_blocked(const mw_store *store)
 {
-    uint64_t undecided = mw_txn_undecided_generation(store);
-    mw_store_lock(store);
     const mw_manifest *manifest = store->version->manifest;
     uint32_t pending = pending_count(store);
-    bool blocked =
-        pending > 0 && manifest->files[manifest->file_count - pending].generation >= undecided;
-    mw_store_unlock(store);
-    return blocked;
+    return pending > 0 && manifest->files[manifest->file_count - pending].generation >=
+                              mw_txn_undecided_generation(store);
 }
 
 static mw_rc merges_are_behind(const mw_store *store, mw_err *err)
@@ -425,7 +421,9 @@ static mw_rc merges_are_behind(const mw_store *store, mw_err *err)
                    store->parked.rc != MW_OK ? ": " : "", store->parked.text);
 }
 
-/* Slows the caller; where that has not helped it waits for room. */
+/* Slows the caller; where that has not helped it waits for room. A large transaction leaves many
+** files at once, and one merge takes only some of them: as long as they get fewer it goes on
+** waiting. */
 static mw_rc wait_for_merge(mw_store *store, mw_err *err)
 {
     const mw_env *env = store->env;
@@ -434,8 +432,13 @@ static mw_rc wait_for_merge(mw_store *store, mw_err *err)
     uint64_t began = env->now_ns(env->ctx);
     uint64_t slowed_until = began + slowed_ns(store);
     uint64_t deadline_ns = mw_store_deadline(store, ROOM_WAIT_MS);
-    while (rc == MW_OK && slowed_ns(store) > 0) {
+    uint32_t fewest = pending_count(store);
+    while (rc == MW_OK && slowed_ns(store) > 0 && !merges_are_blocked(store)) {
         bool full = pending_count(store) >= refused_from(store);
+        if (pending_count(store) < fewest) {
+            fewest = pending_count(store);
+            deadline_ns = mw_store_deadline(store, ROOM_WAIT_MS);
+        }
         uint64_t now = env->now_ns(env->ctx);
         if (!full && now >= slowed_until) break;
         if (full && now >= deadline_ns) rc = merges_are_behind(store, err);
@@ -488,9 +491,10 @@ static mw_rc make_room_for_merge(mw_store *store, bool background, mw_err *err)
     mw_store_lock(store);
     /* Nothing is merged before the first transaction has made the store ours (open_txn): whoever
     ** waited for that before his own would wait in vain. */
-    bool slowed = background && store->owned && slowed_ns(store) > 0;
+    bool slowed =
+        background && store->owned && slowed_ns(store) > 0 && !merges_are_blocked(store);
     mw_store_unlock(store);
-    return slowed && !merges_are_blocked(store) ? wait_for_merge(store, err) : MW_OK;
+    return slowed ? wait_for_merge(store, err) : MW_OK;
 }
 
 mw_rc mw_flush_make_room(mw_store *store, mw_err *err)

@@ -614,6 +614,7 @@ void mw_log_rows_close(mw_buf *payload, uint64_t sequence_first, uint64_t op_cou
 
 mw_rc mw_log_rows_read(const mw_log_entry *entry, const char *file, mw_log_rows *rows, mw_err *err)
 {
+    rows->any = false;
     rows->scan = mw_scan_of(entry->payload);
     rows->op_count = mw_scan_u64(&rows->scan);
     rows->sequence_first = mw_scan_u64(&rows->scan);
@@ -643,5 +644,10 @@ mw_rc mw_log_rows_next(mw_log_rows *rows, const mw_log_entry *entry, const char 
     MW_CHECK_DISK(!rows->scan.failed && (what == OP_PUT || what == OP_DELETE) && !over, err, file,
                   entry->offset, "the rows of position %" PRIu64 " do not fill their entry",
                   entry->position);
+    MW_CHECK_DISK(!rows->any || mw_slice_compare(rows->last, op->key) < 0, err, file, entry->offset,
+                  "expected the rows of position %" PRIu64 " in the order of their keys",
+                  entry->position);
+    rows->any = true;
+    rows->last = op->key;
     return MW_OK;
 }

@@ -119,6 +119,8 @@ typedef struct mw_log_rows {
     uint64_t op_count; /* ops that are still to come */
     int64_t count_delta;
     mw_scan scan; /* over the ops that are still to come */
+    bool any;     /* the op before them has the key last */
+    mw_slice last;
 } mw_log_rows;
 
 typedef struct mw_log_op {

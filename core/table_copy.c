@@ -1,10 +1,11 @@
 /* table_copy.c: copies groups from file to file.
 **
 ** Stored pages depend on nothing outside of them but the seed of their checksum, which is the
-** file's, and a dictionary, if the file has one: groups of such a file are not copied. So of a group that a merge would leave as it is, the pages' bytes are read, their
-** checksums proven, and new ones made; directory and index entry are written anew, with places in
-** the new file. Only the key pages are decoded: for the filter, and to see that keys ascend. What
-** is saved is what a merge costs most for: taking rows apart, encoding and compressing them.
+** file's, and a dictionary, if the file has one: groups of such a file are not copied. So of a group
+** that a merge would leave as it is, the pages' bytes are read, their checksums proven, and new ones
+** made; directory and index entry are written anew, with places in the new file. Only the key pages
+** are decoded: for the filter, and to see that keys ascend. What is saved is what a merge costs most
+** for: taking rows apart, encoding and compressing them.
 **
 ** The same level of compression may not be what an option says by now; that is made up for when the
 ** rows are merged with others. */

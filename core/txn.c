@@ -170,14 +170,12 @@ static void free_txn(mw_txn *txn)
     leave(store);
 }
 
-uint64_t mw_txn_undecided_generation(mw_store *store)
+uint64_t mw_txn_undecided_generation(const mw_store *store)
 {
     uint64_t oldest = UINT64_MAX;
-    mw_store_lock(store);
     for (const mw_undecided *at = store->undecided; at; at = at->next) {
         oldest = mw_min(oldest, at->generation);
     }
-    mw_store_unlock(store);
     return oldest;
 }
 

@@ -9,7 +9,8 @@
 mw_rc mw_txn_snapshot(mw_txn *txn, mw_snapshot **snapshot, mw_err *err) MW_MUST_USE;
 
 /* The oldest generation that a prepared light transaction, which may still be rolled back, has
-** written to; UINT64_MAX: there is none. A merge leaves that one and all later ones alone. */
-uint64_t mw_txn_undecided_generation(mw_store *store);
+** written to; UINT64_MAX: there is none. A merge leaves that one and all later ones alone.
+** Requires `mutex`. */
+uint64_t mw_txn_undecided_generation(const mw_store *store);
 
 #endif

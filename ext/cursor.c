@@ -300,6 +300,14 @@ int mx_cursor_close(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
+/* What may read the store in the middle of a statement: a child that goes on with its parent's
+** would wait for locks that nobody gives up. */
+static int check_process(mx_cursor *cursor)
+{
+    mx_vtab *vtab = table_of(cursor);
+    return mx_connection_check(vtab->connection, &vtab->base.zErrMsg);
+}
+
 static int take_snapshot(mx_cursor *cursor)
 {
     mx_vtab *vtab = table_of(cursor);
@@ -324,7 +332,8 @@ int mx_cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *words, int
     (void)words;
     (void)argc;
     mx_cursor *cursor = (mx_cursor *)base;
-    int rc = take_snapshot(cursor);
+    int rc = check_process(cursor);
+    if (rc == SQLITE_OK) rc = take_snapshot(cursor);
     if (rc != SQLITE_OK) return rc;
     cursor->backward = (plan & MX_PLAN_BACKWARD) != 0;
     cursor->counting = false;
@@ -340,6 +349,8 @@ int mx_cursor_filter(sqlite3_vtab_cursor *base, int plan, const char *words, int
 int mx_cursor_next(sqlite3_vtab_cursor *base)
 {
     mx_cursor *cursor = (mx_cursor *)base;
+    int rc = check_process(cursor);
+    if (rc != SQLITE_OK) return rc;
     if (!cursor->counting) return step(cursor);
     cursor->passed++;
     cursor->eof = --cursor->left <= 0;
@@ -391,10 +402,9 @@ int mx_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int co
 {
     mx_cursor *cursor = (mx_cursor *)base;
     const mx_vtab *vtab = table_of(cursor);
-    if (cursor->counting) {
-        int rc = start_reading(cursor);
-        if (rc != SQLITE_OK) return rc;
-    }
+    int code = check_process(cursor);
+    if (code == SQLITE_OK && cursor->counting) code = start_reading(cursor);
+    if (code != SQLITE_OK) return code;
     int stored = column < vtab->args->column_count ? vtab->stored[column] : -1;
     mw_value value;
     mw_err err;
@@ -409,10 +419,9 @@ int mx_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int co
 int mx_cursor_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
 {
     mx_cursor *cursor = (mx_cursor *)base;
-    if (cursor->counting) {
-        int rc = start_reading(cursor);
-        if (rc != SQLITE_OK) return rc;
-    }
+    int rc = check_process(cursor);
+    if (rc == SQLITE_OK && cursor->counting) rc = start_reading(cursor);
+    if (rc != SQLITE_OK) return rc;
     *rowid = mw_key_get_integer(mw_cursor_key(cursor->rows).data);
     return SQLITE_OK;
 }

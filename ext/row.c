@@ -179,6 +179,7 @@ mw_rc mx_key_value(const mx_args *args, int part, const mw_value *forms, mw_valu
                    mw_err *err)
 {
     const mx_column *column = &args->columns[args->key[part]];
+    bool open = mx_key_is_open(column, value);
     bool integer = value->type == MW_INTEGER;
     if (integer && column->affinity == MX_AFFINITY_REAL) set_real(value, (double)value->integer);
     if (forms->type == MW_NULL) return MW_OK;
@@ -187,8 +188,8 @@ mw_rc mx_key_value(const mx_args *args, int part, const mw_value *forms, mw_valu
     }
     uint8_t form = forms->bytes.data[part];
     if (form == FORM_CANONICAL) return MW_OK;
-    bool zero = integer && value->integer == 0;
-    if (form > FORM_MINUS_ZERO || !integer || (form == FORM_MINUS_ZERO && !zero)) {
+    bool zero = open && value->integer == 0;
+    if (form > FORM_MINUS_ZERO || !open || (form == FORM_MINUS_ZERO && !zero)) {
         return fail_forms(column, err);
     }
     set_real(value, form == FORM_MINUS_ZERO ? -0.0 : (double)value->integer);

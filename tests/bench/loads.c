@@ -198,6 +198,7 @@ void measure_small_rows(bool memwal_first)
 {
     side sides[2] = {side_make(MEMWAL_TEXT, ROW_SMALL), side_make(ROWID, ROW_SMALL)};
     measure_random_load(sides, memwal_first);
+    for (int i = 0; i < 2; i++) pack(&sides[i]);
     if (is_wanted(W3_HIT)) measure_point_reads(sides, memwal_first);
     if (is_wanted(W4_SUM)) measure_scans(sides, memwal_first);
     if (is_wanted(W5_RANGES)) measure_ranges(sides, memwal_first);

@@ -13,6 +13,8 @@ const char text_key_columns[] = TEXT_KEY;
 const char insert_sql[] = "INSERT INTO t VALUES(?1, ?2, ?3, ?4, ?5)";
 const char replace_sql[] = "REPLACE INTO t VALUES(?1, ?2, ?3, ?4, ?5)";
 
+enum { MERGE_GENERATIONS = 8 }; /* the default: so many files make a merge due */
+
 bool is_memwal(const side *s) { return s->kind == MEMWAL_TEXT || s->kind == MEMWAL_INTEGER; }
 
 /* ---- SQL --------------------------------------------------------------------------------- */
@@ -101,14 +103,31 @@ void side_end(side *s)
     empty_folder(s->folder);
 }
 
+/* Waits until the background thread has nothing more to do. */
+static void wait_for_merges(const side *s)
+{
+    double before;
+    double bytes = -1;
+    do {
+        before = bytes;
+        usleep(20000);
+        bytes = memwal_figure(s->db, "t", "bytes_written");
+    } while (bytes > before || memwal_figure(s->db, "t", "generations") >= MERGE_GENERATIONS);
+}
+
 void settle(const side *s)
 {
     if (is_memwal(s)) {
         run(s->db, "SELECT memwal_flush('t')");
-        while (ask(s->db, "SELECT memwal_merge('t')") > 0) continue;
+        wait_for_merges(s);
     } else {
         run(s->db, "PRAGMA wal_checkpoint(TRUNCATE)");
     }
+}
+
+void pack(const side *s)
+{
+    while (is_memwal(s) && ask(s->db, "SELECT memwal_merge('t')") > 0) continue;
 }
 
 double memwal_figure(sqlite3 *db, const char *table, const char *name)

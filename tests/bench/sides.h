@@ -46,9 +46,11 @@ void side_end(side *s);
 /* The columns of every table with a text id. */
 extern const char text_key_columns[];
 
-/* What was written has its final place: memwal in files below the log and all merges done, SQLite
-** in the database file. */
+/* What was written lies in files, and nothing is left to do: memwal has flushed, and no merge is due
+** any more; SQLite has moved its WAL to the database file. */
 void settle(const side *s);
+/* memwal: merges what waits for a merge that is not due yet, too. */
+void pack(const side *s);
 
 /* A figure of memwal_stats; of a table "t" or "temp.t". */
 double memwal_figure(sqlite3 *db, const char *table, const char *name);

@@ -51,6 +51,14 @@ static inline void lines_free(lines *all)
 
 static inline bool lines_ok(const lines *all) { return strcmp(all->verdict, "ok") == 0; }
 
+static inline bool lines_have(const lines *all, const char *line)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        if (strcmp(all->line[i], line) == 0) return true;
+    }
+    return false;
+}
+
 /* The first difference in words; false: there is none. */
 static inline bool lines_differ(const lines *a, const lines *b, char words[CLIENT_TEXT_BYTES])
 {
@@ -111,6 +119,25 @@ static inline lines reader_ask(reader *r, const char *path)
     return all;
 }
 
+/* Notes in `met` what the store in this folder consists of. */
+static inline void note_facts(const char *path, reader *r, lines *met)
+{
+    char ask[READER_PATH_BYTES];
+    path_make(ask, "? %s", path);
+    lines facts = reader_ask(r, ask);
+    for (size_t i = 0; i < facts.count; i++) {
+        if (!lines_have(met, facts.line[i])) lines_add(met, reader_need(strdup(facts.line[i])));
+    }
+    lines_free(&facts);
+}
+
+static inline void must_have_met(const lines *met, const char *const *wanted)
+{
+    for (; *wanted; wanted++) {
+        if (!lines_have(met, *wanted)) client_fail("no store had this: %s", *wanted);
+    }
+}
+
 /* ---- the engine's rows, in the same form ------------------------------------------------- */
 
 static inline void put_hex(FILE *to, const uint8_t *bytes, int count)
@@ -161,41 +188,125 @@ static inline lines select_lines(sqlite3 *db, const char *sql)
 
 /* ---- keys and values of every kind ------------------------------------------------------- */
 
-typedef enum key_type { KEY_INTEGER, KEY_TEXT } key_type;
-
 typedef struct key_kind {
     const char *name;
-    key_type type;
-    const char *declared; /* in front of the columns */
-    const char *column;   /* by which the key goes in SQL */
-    const char *select;
+    const char *declared;   /* in front of the other columns                                  */
+    const char *constraint; /* behind them                                                    */
+    const char *columns;    /* of the key, in its order                                       */
+    const char *types;      /* i integer, t text, b blob, r real, n numeric, a any; one each  */
 } key_kind;
 
 static const key_kind key_kinds[] = {
-    {"integer", KEY_INTEGER, "id INTEGER PRIMARY KEY, ", "id", "SELECT * FROM t ORDER BY id"},
-    {"text", KEY_TEXT, "id TEXT PRIMARY KEY, ", "id", "SELECT * FROM t ORDER BY id"},
-    {"rowid", KEY_INTEGER, "", "rowid", "SELECT rowid, * FROM t ORDER BY rowid"},
+    {"integer", "id INTEGER PRIMARY KEY, ", "", "id", "i"},
+    {"text", "id TEXT PRIMARY KEY, ", "", "id", "t"},
+    {"untyped", "id PRIMARY KEY, ", "", "id", "a"},
+    {"composite", "session TEXT, seq INTEGER, kind, ", ", PRIMARY KEY(session, seq, kind)",
+     "session, seq, kind", "tna"},
+    {"turned", "b BLOB, \"re al\" REAL DEFAULT 1.5, ", ", PRIMARY KEY(\"re al\", b)", "\"re al\", b", "rb"},
+    {"rowid", "", "", "rowid", "i"},
+    {"blob", "id BLOB PRIMARY KEY, ", "", "id", "b"},
+    {"real", "id REAL PRIMARY KEY, ", "", "id", "r"},
+    {"numeric", "id DECIMAL(10, 5) PRIMARY KEY, ", "", "id", "n"},
+    {"int", "id INT PRIMARY KEY, ", "", "id", "n"},
 };
 
-enum { KEY_KINDS = sizeof key_kinds / sizeof *key_kinds, VALUE_COLUMNS = 5 };
+enum { KEY_KINDS = sizeof key_kinds / sizeof *key_kinds, VALUE_COLUMNS = 5, SQL_BYTES = 512 };
 static const char value_columns[] = "any, txt TEXT, num NUMERIC, re REAL, bin BLOB";
 
-/* Key number n of a table: short and long, the ends of the range, near and far from each other. */
-static inline void bind_key(sqlite3_stmt *to, int i, const key_kind *kind, uint64_t n)
+/* The rows, in order of the key, its values first. */
+static inline void select_of(const key_kind *kind, char sql[SQL_BYTES])
+{
+    snprintf(sql, SQL_BYTES, "SELECT %s, any, txt, num, re, bin FROM t ORDER BY %s", kind->columns,
+             kind->columns);
+}
+
+static inline void bind_key_integer(sqlite3_stmt *to, int i, uint64_t n)
+{
+    uint64_t far = n % 5 == 4 ? UINT64_C(0x8000000000000000) : n % 5 == 3 ? n << 40 : 0;
+    sqlite3_bind_int64(to, i, (int64_t)(n % 7 == 6 ? far - n : far + n));
+}
+
+static inline void bind_key_bytes(sqlite3_stmt *to, int i, uint64_t n, bool blob)
 {
     char text[256];
-    if (kind->type == KEY_INTEGER) {
-        uint64_t far = n % 5 == 4 ? UINT64_C(0x8000000000000000) : n % 5 == 3 ? n << 40 : 0;
-        sqlite3_bind_int64(to, i, (int64_t)(n % 7 == 6 ? far - n : far + n));
-        return;
-    }
     int length = snprintf(text, sizeof text, "%s%" PRIu64, n % 3 ? "key-" : "", n);
     if (n % 11 == 5) {
         length = snprintf(text, sizeof text, "a long key, longer than any bound of 32 bytes, that is "
                                              "number %" PRIu64, n);
     }
     if (n % 13 == 7) text[length / 2] = 0;
-    sqlite3_bind_text(to, i, text, n == 0 ? 0 : length, SQLITE_TRANSIENT);
+    if (n == 0) length = 0;
+    if (blob) {
+        sqlite3_bind_blob(to, i, text, length, SQLITE_TRANSIENT);
+    } else {
+        sqlite3_bind_text(to, i, text, length, SQLITE_TRANSIENT);
+    }
+}
+
+/* Reals with and without a fraction, with and without an integer between them and the next one. */
+static inline void bind_key_real(sqlite3_stmt *to, int i, uint64_t n)
+{
+    static const double factors[] = {0.25, -1.0, 1e300, 4503599627370496.0, -1125899906842624.5};
+    bool zero = n % 7 == 2; /* the same key with either sign, and both are kept */
+    sqlite3_bind_double(to, i, zero ? n % 2 ? -0.0 : 0.0 : (double)n * factors[n % 5]);
+}
+
+/* What a column of numeric affinity takes: also texts that are numbers, or are not. */
+static inline void bind_key_numeric(sqlite3_stmt *to, int i, uint64_t n)
+{
+    static const char *const texts[] = {"12.50", "007", "-9223372036854775808", "9e18", "7x", ""};
+    enum { TEXTS = sizeof texts / sizeof *texts };
+    if (n % 4 == 0) {
+        bind_key_integer(to, i, n);
+    } else if (n % 4 == 1) {
+        bind_key_real(to, i, n);
+    } else if (n % 4 == 2) {
+        sqlite3_bind_text(to, i, texts[n / 4 % TEXTS], -1, SQLITE_STATIC);
+    } else {
+        sqlite3_bind_double(to, i, n % 8 == 3 ? -9223372036854775808.0 : 9007199254740992.0 + (double)n);
+    }
+}
+
+static inline void bind_key_any(sqlite3_stmt *to, int i, uint64_t n)
+{
+    switch (n % 5) {
+    case 0: bind_key_integer(to, i, n); break;
+    case 1: bind_key_real(to, i, n); break;
+    case 2: sqlite3_bind_double(to, i, (double)(n - 2)); break; /* the key of the integer n - 2 */
+    default: bind_key_bytes(to, i, n, n % 5 == 4);
+    }
+}
+
+static inline void bind_key_part(sqlite3_stmt *to, int i, char type, uint64_t n)
+{
+    switch (type) {
+    case 'i': bind_key_integer(to, i, n); break;
+    case 'r': bind_key_real(to, i, n); break;
+    case 'n': bind_key_numeric(to, i, n); break;
+    case 'a': bind_key_any(to, i, n); break;
+    default: bind_key_bytes(to, i, n, type == 'b');
+    }
+}
+
+/* Key number n of a table: short and long, the ends of the range, near and far from each other. Some
+** numbers are the same key in another form. Returns the number of values. */
+static inline int bind_key(sqlite3_stmt *to, int i, const key_kind *kind, uint64_t n)
+{
+    enum { VALUES = 6 }; /* of each column of a key but the last */
+    int parts = (int)strlen(kind->types);
+    for (int part = 0; part < parts; part++) {
+        bool last = part + 1 == parts;
+        bind_key_part(to, i + part, kind->types[part], last ? n : n % VALUES * 7);
+        n = last ? n : n / VALUES;
+    }
+    return parts;
+}
+
+/* As many as the key has values, with commas between them. */
+static inline const char *key_places(const key_kind *kind)
+{
+    static const char places[] = "?,?,?,?";
+    return places + sizeof places - 2 * strlen(kind->types);
 }
 
 static inline void bind_bytes(sqlite3_stmt *to, int i, uint64_t *random, uint64_t bytes_max)
@@ -243,12 +354,12 @@ static inline void bind_value(sqlite3_stmt *to, int i, uint64_t *random, uint64_
 static inline void put_row(sqlite3 *db, const key_kind *kind, uint64_t n, uint64_t *random,
                            uint64_t bytes_max)
 {
-    char sql[256];
-    snprintf(sql, sizeof sql, "REPLACE INTO t(%s, any, txt, num, re, bin) VALUES(?,?,?,?,?,?)",
-             kind->column);
+    char sql[SQL_BYTES];
+    snprintf(sql, sizeof sql, "REPLACE INTO t(%s, any, txt, num, re, bin) VALUES(%s,?,?,?,?,?)",
+             kind->columns, key_places(kind));
     sqlite3_stmt *put = client_prepare(db, sql);
-    bind_key(put, 1, kind, n);
-    for (int i = 0; i < VALUE_COLUMNS; i++) bind_value(put, i + 2, random, bytes_max);
+    int parts = bind_key(put, 1, kind, n);
+    for (int i = 0; i < VALUE_COLUMNS; i++) bind_value(put, parts + 1 + i, random, bytes_max);
     client_step(put);
     client_finalize(put);
 }
@@ -361,15 +472,21 @@ static inline void place_name(place *here, const char *folder, const key_kind *k
     path_make(here->store, "%s/store", folder);
 }
 
-static inline void place_make(place *here, const key_kind *kind, uint64_t random,
-                              const char *options)
+/* A folder with an empty database. */
+static inline void place_begin(place *here, const key_kind *kind, uint64_t random)
 {
     char folder[PATH_MAX];
     client_folder_make(folder);
-    place_name(here, folder, kind, random ^ (uint64_t)(kind - key_kinds));
+    place_name(here, folder, kind, random);
     place_open(here);
-    client_run(here->db, "CREATE VIRTUAL TABLE t USING memwal(%s%s, path = 'store', %s)",
-               kind->declared, value_columns, options);
+}
+
+static inline void place_make(place *here, const key_kind *kind, uint64_t random,
+                              const char *options)
+{
+    place_begin(here, kind, random ^ (uint64_t)(kind - key_kinds));
+    client_run(here->db, "CREATE VIRTUAL TABLE t USING memwal(%s%s%s, path = 'store', %s)",
+               kind->declared, value_columns, kind->constraint, options);
 }
 
 static inline void place_remove(place *here)
@@ -388,8 +505,9 @@ static inline void put(place *here, uint64_t bytes_max)
 
 static inline void drop(place *here, const char *compare)
 {
-    char sql[256];
-    snprintf(sql, sizeof sql, "DELETE FROM t WHERE %s %s ?", here->kind->column, compare);
+    char sql[SQL_BYTES];
+    snprintf(sql, sizeof sql, "DELETE FROM t WHERE (%s) %s (%s)", here->kind->columns, compare,
+             key_places(here->kind));
     sqlite3_stmt *statement = client_prepare(here->db, sql);
     bind_key(statement, 1, here->kind, draw(here, KEYS));
     client_step(statement);
@@ -402,11 +520,18 @@ static inline int veto(void *unused)
     return 1;
 }
 
+/* So many that a small memtable does not hold them: the transaction is spilled to files. */
+static inline void put_many(place *here)
+{
+    for (int i = 0; i < 30; i++) put(here, 1200);
+}
+
 /* The entry is in the log when SQLite takes the commit back: an abort follows it. */
-static inline void commit_and_take_back(place *here)
+static inline void commit_and_take_back(place *here, bool many)
 {
     client_run(here->db, "BEGIN");
     put(here, 50);
+    if (many) put_many(here);
     drop(here, "=");
     sqlite3_commit_hook(here->db, veto, NULL);
     assert_int_equal(client_try(here->db, NULL, "COMMIT"), SQLITE_CONSTRAINT_COMMITHOOK);

@@ -10,7 +10,7 @@
 **   reader_test --worker ...    is started by the tests, to be killed */
 #include "reader.h"
 
-enum { COMPARE_EVERY = 20, REOPEN_EVERY = 90, CHAIN_BYTES = 600000 };
+enum { STEPS = 300, COMPARE_EVERY = 20, REOPEN_EVERY = 90, CHAIN_BYTES = 600000 };
 
 static uint64_t seed;
 
@@ -26,8 +26,10 @@ static void change_in_a_transaction(place *here)
 {
     client_run(here->db, "BEGIN");
     for (uint64_t i = draw(here, 12); i > 0; i--) put(here, 400);
+    if (draw(here, 4) == 0) put_many(here);
     client_run(here->db, "SAVEPOINT one");
     put(here, 50);
+    if (draw(here, 6) == 0) put_many(here);
     drop(here, "=");
     if (draw(here, 2)) client_run(here->db, "ROLLBACK TO one");
     drop(here, "=");
@@ -46,11 +48,15 @@ static void change(place *here)
     } else if (drawn < 84) {
         change_in_a_transaction(here);
     } else if (drawn < 90) {
-        commit_and_take_back(here);
+        commit_and_take_back(here, draw(here, 2));
     } else if (drawn < 96) {
         client_run(here->db, "SELECT memwal_flush('t')");
     } else if (drawn < 98) {
         client_run(here->db, "SELECT memwal_merge('t', %d)", (int)draw(here, 3) + 1);
+    } else if (drawn == 98) {
+        client_run(here->db, draw(here, 4) ? "SELECT memwal_set('t', 'memtable', '%s')"
+                                           : "SELECT memwal_compact('t')",
+                   draw(here, 2) ? "8KB" : "1MB");
     } else {
         client_run(here->db, "UPDATE t SET any = any || 'x', num = 7");
         put(here, CHAIN_BYTES);
@@ -62,18 +68,21 @@ static void change(place *here)
 static void compare(place *here, const lines *read)
 {
     char words[CLIENT_TEXT_BYTES];
-    lines right = select_lines(here->db, here->kind->select);
+    char sql[SQL_BYTES];
+    select_of(here->kind, sql);
+    lines right = select_lines(here->db, sql);
     if (!lines_ok(&right)) client_fail("%s: SELECT: %s", here->store, right.verdict);
     if (!lines_ok(read)) client_fail("%s: the reader: %s", here->store, read->verdict);
     if (lines_differ(read, &right, words)) client_fail("%s: %s", here->store, words);
     lines_free(&right);
 }
 
-static void read_and_compare(place *here, reader *r)
+static void read_and_compare(place *here, reader *r, lines *met)
 {
     lines read = reader_ask(r, here->store);
     compare(here, &read);
     lines_free(&read);
+    note_facts(here->store, r, met);
 }
 
 /* I4, I6, I7, I9: while the store is open, at any moment between two statements, and closed. The reader
@@ -81,15 +90,18 @@ static void read_and_compare(place *here, reader *r)
 static void the_reader_gives_the_rows_of_select_for_every_kind_of_key(void **state)
 {
     (void)state;
-    long steps = knob("READER_STEPS", 300);
+    static const char *const wanted[] = {"commit", "commit taken back", "adopt", "adopt taken back",
+                                         "abort", "level 0", "level 1", "level 2", NULL};
+    long steps = knob("READER_STEPS", STEPS);
+    lines met = {0};
     reader r = reader_start();
     for (int k = 0; k < KEY_KINDS; k++) {
         place here;
-        place_make(&here, &key_kinds[k], seed, "background = off, memtable = '32KB', group_rows = 24, "
-                                         "page_bytes = 300, merge_generations = 1000");
+        place_make(&here, &key_kinds[k], seed, "background = off, memtable = '8KB', group_rows = 24, "
+                                         "page_bytes = 300, file_bytes = '16KB', merge_generations = 2");
         for (long i = 1; i <= steps; i++) {
             change(&here);
-            if (i % COMPARE_EVERY == 0) read_and_compare(&here, &r);
+            if (i % COMPARE_EVERY == 0) read_and_compare(&here, &r, &met);
             if (i % REOPEN_EVERY != 0) continue;
             client_close(here.db);
             lines closed = reader_ask(&r, here.store);
@@ -100,6 +112,49 @@ static void the_reader_gives_the_rows_of_select_for_every_kind_of_key(void **sta
         client_check_store(here.db);
         place_remove(&here);
     }
+    reader_stop(&r);
+    if (steps >= STEPS) must_have_met(&met, wanted);
+    lines_free(&met);
+}
+
+/* Two generations of texts whose parts come again, but hardly in the same page. */
+static void fill_with_texts(place *here)
+{
+    client_run(here->db, "CREATE TEMP TABLE part AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+                         "SELECT i + 1 FROM n WHERE i < 500) SELECT i, hex(randomblob(16)) AS word "
+                         "FROM n");
+    for (int first = 0; first < 2; first++) {
+        client_run(here->db,
+                   "INSERT INTO t(id, txt, num) WITH RECURSIVE n(i) AS (SELECT %d UNION ALL "
+                   "SELECT i + 2 FROM n WHERE i < 6000) SELECT printf('key-%%06d', i), "
+                   "(SELECT group_concat(word, ' ') FROM part WHERE part.i %% 41 = n.i * 7 %% 41), i "
+                   "FROM n", first);
+        client_run(here->db, "SELECT memwal_flush('t')");
+    }
+}
+
+/* I9: a compaction trains dictionaries: the same rows, in less, for engine and reader. */
+static void the_reader_gives_the_rows_of_a_compacted_store(void **state)
+{
+    (void)state;
+    static const char *const size = "SELECT sum(bytes) FROM memwal_files('t') WHERE kind = 'table'";
+    place here;
+    reader r = reader_start();
+    place_make(&here, &key_kinds[1], seed, "background = off, memtable = '64MB'");
+    fill_with_texts(&here);
+    int64_t before = client_ask(here.db, size);
+    client_run(here.db, "SELECT memwal_compact('t')");
+    int64_t after = client_ask(here.db, size);
+    print_message("bytes before and after: %lld, %lld\n", (long long)before, (long long)after);
+    assert_true(after < before - before / 20);
+    read_and_compare(&here, &r);
+    client_close(here.db);
+    lines closed = reader_ask(&r, here.store);
+    place_open(&here);
+    compare(&here, &closed);
+    lines_free(&closed);
+    client_check_store(here.db);
+    place_remove(&here);
     reader_stop(&r);
 }
 
@@ -135,26 +190,51 @@ static void the_reader_gives_the_rows_that_a_killed_store_opens_with(void **stat
 {
     (void)state;
     long kills = knob("READER_KILLS", 4);
+    lines met = {0};
     reader r = reader_start();
     for (int k = 0; k < KEY_KINDS; k++) {
         place here;
-        place_make(&here, &key_kinds[k], seed, "memtable = '64KB', group_rows = 24, page_bytes = 300");
+        place_make(&here, &key_kinds[k], seed,
+                   "memtable = '16KB', group_rows = 24, page_bytes = 300, file_bytes = '16KB'");
         for (long i = 0; i < kills; i++) {
             client_close(here.db);
             change_until_killed(&here);
             lines left = reader_ask(&r, here.store);
+            note_facts(here.store, &r, &met);
             place_open(&here);
             compare(&here, &left);
             lines_free(&left);
-            read_and_compare(&here, &r);
+            read_and_compare(&here, &r, &met);
         }
         client_check_store(here.db);
         place_remove(&here);
     }
     reader_stop(&r);
+    for (size_t i = 0; i < met.count; i++) print_message("met: %s\n", met.line[i]);
+    lines_free(&met);
 }
 
 /* ---- damage -------------------------------------------------------------------------------- */
+
+/* Each run has stores of both kinds; over runs each kind of key is seen both ways. */
+static bool is_closed(int k) { return ((uint64_t)k + seed) % 2 == 0; }
+
+/* The log of one in three has a large transaction, and one that was taken back. */
+enum { LARGE_KINDS = KEY_KINDS / 3 };
+
+static void add_large(place *here)
+{
+    client_run(here->db, "SELECT memwal_set('t', 'memtable', '1KB')");
+    for (int i = 0; i < 2; i++) {
+        client_run(here->db, "BEGIN");
+        for (uint64_t n = 0; n < 6; n++) put_row(here->db, here->kind, n, &here->random, 60);
+        drop(here, "=");
+        if (i == 0) sqlite3_commit_hook(here->db, veto, NULL);
+        int rc = client_try(here->db, NULL, "COMMIT");
+        assert_int_equal(rc, i == 0 ? SQLITE_CONSTRAINT_COMMITHOOK : SQLITE_OK);
+        sqlite3_commit_hook(here->db, NULL, NULL);
+    }
+}
 
 /* A small store of two generations, a base and a log; closed, or left as by a kill. */
 static void make_small_store(place *here, const key_kind *kind, const char *copy, bool closed)
@@ -166,7 +246,8 @@ static void make_small_store(place *here, const key_kind *kind, const char *copy
         if (i % 4 == 3) client_run(here->db, "SELECT memwal_flush('t')");
         if (i == 7) client_run(here->db, "SELECT memwal_merge('t')");
     }
-    commit_and_take_back(here);
+    commit_and_take_back(here, false);
+    if (kind - key_kinds < LARGE_KINDS) add_large(here);
     put_row(here->db, kind, 100, &here->random, 30);
     if (closed) client_close(here->db);
     folder_copy(here->store, copy);
@@ -187,12 +268,14 @@ typedef struct victim {
 static lines engine_asked(const victim *v)
 {
     char words[CLIENT_TEXT_BYTES];
+    char sql[SQL_BYTES];
     sqlite3 *db = client_open(":memory:");
     lines rows = {0};
+    select_of(v->kind, sql);
     if (client_try(db, words, "CREATE VIRTUAL TABLE temp.t USING memwal(path = '%s')", v->to)) {
         rows.verdict = reader_need(strdup(words));
     } else {
-        rows = select_lines(db, v->kind->select);
+        rows = select_lines(db, sql);
     }
     if (lines_ok(&rows)) {
         client_ask_text(db, words, "SELECT memwal_check('temp.t')");
@@ -274,18 +357,18 @@ static void engine_and_reader_judge_each_damage_alike(void **state)
     (void)state;
     char folder[PATH_MAX];
     client_folder_make(folder);
-    for (int k = 0; k < 2 * KEY_KINDS; k++) {
+    for (int k = 0; k < KEY_KINDS; k++) {
         place here;
-        victim v = {.kind = &key_kinds[k / 2], .reader = reader_start()};
+        victim v = {.kind = &key_kinds[k], .reader = reader_start()};
         path_make(v.from, "%s/from%d", folder, k);
         path_make(v.to, "%s/to", folder);
-        make_small_store(&here, v.kind, v.from, k % 2 == 0);
+        make_small_store(&here, v.kind, v.from, is_closed(k));
         cut_room(v.from);
         judge_unchanged(&v);
         lines names = folder_names(v.from);
         for (size_t i = 0; i < names.count; i++) judge_file(&v, names.line[i]);
         print_message("%s key, %s: judged %d, damaged %d\n", v.kind->name,
-                      k % 2 ? "killed" : "closed", v.judged, v.reported);
+                      is_closed(k) ? "closed" : "killed", v.judged, v.reported);
         assert_true(v.reported > v.judged / 2);
         lines_free(&names);
         reader_stop(&v.reader);
@@ -311,10 +394,10 @@ static void the_reader_finds_every_changed_byte(void **state)
     char folder[PATH_MAX];
     char path[READER_PATH_BYTES];
     client_folder_make(folder);
-    for (int k = 0; k < 2 * KEY_KINDS; k++) {
+    for (int k = 0; k < KEY_KINDS; k++) {
         place here;
         path_make(path, "%s/store%d", folder, k);
-        make_small_store(&here, &key_kinds[k / 2], path, k % 2 == 0);
+        make_small_store(&here, &key_kinds[k], path, is_closed(k));
         const char *arguments[] = {"/usr/bin/python3", "tests/support/read_store.py", "--flip",
                                    path, NULL};
         client_worker flips = client_worker_start(arguments);
@@ -336,10 +419,10 @@ static void engine_and_reader_judge_forged_stores_alike(void **state)
     client_folder_make(folder);
     snprintf(random, sizeof random, "%" PRIu64, seed);
     snprintf(stride, sizeof stride, "%ld", knob("READER_STRIDE", 7));
-    for (int k = 0; k < 2 * KEY_KINDS; k++) {
+    for (int k = 0; k < KEY_KINDS; k++) {
         place here;
         path_make(path, "%s/store%d", folder, k);
-        make_small_store(&here, &key_kinds[k / 2], path, k % 2 == 0);
+        make_small_store(&here, &key_kinds[k], path, is_closed(k));
         cut_room(path);
         const char *arguments[] = {"/usr/bin/python3", "tests/support/forge_store.py", path, random,
                                    stride, NULL};
@@ -365,6 +448,7 @@ int main(int argc, char **argv)
     printf("again: build/plain/tests/clients/reader_test --seed %" PRIu64 "\n", seed);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reader_gives_the_rows_of_select_for_every_kind_of_key),
+        cmocka_unit_test(the_reader_gives_the_rows_of_a_compacted_store),
         cmocka_unit_test(the_reader_gives_the_rows_that_a_killed_store_opens_with),
         cmocka_unit_test(the_reader_finds_every_changed_byte),
         cmocka_unit_test(engine_and_reader_judge_each_damage_alike),

@@ -314,6 +314,33 @@ static void a_merge_writes_files_of_bounded_size(void **state)
     engine_end(world);
 }
 
+/* What lies before the first id of a job is no part of what its first output overlaps. */
+static void a_job_in_the_middle_of_a_level_begins_with_a_whole_file(void **state)
+{
+    (void)state;
+    mw_options options = quiet_options();
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    fill_and_flush(db, 0, 300, "x");
+    fill_and_flush(db, 0, 300, "y");
+    engine_merge(db, 0);
+    move_level(db, 1, 2);
+    fill_and_flush(db, 400, 4, "y");
+    move_level(db, 0, 1);
+    fill_and_flush(db, 211, 30, "z");
+    fill_and_flush(db, 211, 30, "a");
+    assert_int_equal(engine_merge(db, 0), 2);
+    const mw_manifest *manifest = engine_store(db)->version->manifest;
+    uint32_t first = 0;
+    while (manifest->files[first].level != 1) first++;
+    assert_in_range(first, 20, 200); /* files of level 2, most of them before id 200 */
+    const mw_table_props *props = &manifest->files[first].props;
+    assert_in_range(props->rows + props->tombstones, 4, 100);
+    assert_string_equal(engine_check(db), "ok");
+    engine_close(db);
+    engine_end(world);
+}
+
 /* L28: an id overwritten, flushed once, merged: the last value stays. */
 static void a_merge_never_brings_an_older_value_back(void **state)
 {
@@ -523,6 +550,85 @@ static void an_interrupted_compaction_keeps_what_is_finished(void **state)
     assert_true(kept > 1);
 }
 
+typedef struct busy_writer {
+    mw_db *db;
+    int64_t id;
+} busy_writer;
+
+/* Writes a generation each time it is asked, and gives up after far too many. */
+static bool write_meanwhile(void *arg)
+{
+    busy_writer *self = arg;
+    fill_and_flush(self->db, self->id, 3, "m");
+    self->id += 2;
+    return self->id > 2000;
+}
+
+/* C65: what is flushed while a compaction or a merge runs is not its own: it comes to an end. */
+static void a_compaction_ends_while_others_write(void **state)
+{
+    (void)state;
+    mw_options options = quiet_options();
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    for (int64_t i = 0; i < 4; i++) fill_and_flush(db, 10 * i, 15, "x");
+    busy_writer writer = {db, 100};
+    uint64_t removed;
+    uint32_t folded;
+    assert_int_equal(mw_db_compact(db, write_meanwhile, &writer, &removed, NULL), MW_OK);
+    int64_t pending = engine_figure(db, "generations");
+    assert_in_range(pending, 1, 20);
+    assert_int_equal(mw_db_merge(db, 0, write_meanwhile, &writer, &folded, NULL), MW_OK);
+    assert_int_equal(folded, pending);
+    assert_int_equal(engine_count(db), 45 + writer.id - 100 + 1);
+    assert_string_equal(engine_check(db), "ok");
+    engine_close(db);
+    engine_end(world);
+}
+
+/* What was read of files that are gone takes no room in the cache. */
+static void pages_of_merged_files_leave_the_cache(void **state)
+{
+    (void)state;
+    mw_options options = quiet_options();
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    fill_and_flush(db, 0, 100, "a");
+    fill_and_flush(db, 0, 100, "b");
+    assert_int_equal(engine_count(db), 100);
+    assert_true(engine_figure(db, "cache_bytes") > 0);
+    for (int64_t id = 0; id < 100; id++) engine_delete(db, id);
+    engine_flush(db);
+    uint64_t removed;
+    assert_int_equal(mw_db_compact(db, NULL, NULL, &removed, NULL), MW_OK);
+    assert_int_equal(engine_figure(db, "files"), 0);
+    assert_int_equal(engine_figure(db, "cache_bytes"), 0);
+    assert_int_equal(engine_figure(db, "index_bytes"), 0);
+    engine_close(db);
+    engine_end(world);
+}
+
+/* Rows that lived in the deepest of several levels, and are all deleted: the room comes back by
+** the merges that are due, though tombstones are too small to fill a level. */
+static void deleted_rows_give_their_room_back(void **state)
+{
+    (void)state;
+    enum { ROWS = 2000 };
+    mw_options options = little_options();
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    for (int64_t i = 0; i < ROWS; i++) engine_put(db, i * 7919 % ROWS, "a row of some length");
+    assert_true(engine_figure(db, "base_levels") > 1);
+    for (int64_t i = 0; i < ROWS; i++) engine_delete(db, i * 1009 % ROWS);
+    engine_flush(db);
+    for (int64_t i = 0; i < 200; i++) engine_put(db, ROWS, "x"); /* writers merge */
+    assert_int_equal(engine_figure(db, "rows"), 1);
+    assert_in_range(engine_figure(db, "physical_rows"), 0, ROWS / 20);
+    assert_string_equal(engine_check(db), "ok");
+    engine_close(db);
+    engine_end(world);
+}
+
 static mw_db *open_for_jobs(sim *world, const mw_options *options)
 {
     mw_db *db = engine_open(world, options);
@@ -683,11 +789,15 @@ int main(void)
         cmocka_unit_test(what_nothing_overlaps_moves_without_being_written),
         cmocka_unit_test(a_move_never_passes_an_older_version),
         cmocka_unit_test(a_merge_writes_files_of_bounded_size),
+        cmocka_unit_test(a_job_in_the_middle_of_a_level_begins_with_a_whole_file),
         cmocka_unit_test(a_merge_never_brings_an_older_value_back),
         cmocka_unit_test(hidden_rows_before_the_first_live_one_are_passed_over),
         cmocka_unit_test(copied_groups_are_as_if_merged),
         cmocka_unit_test(damage_is_not_copied),
         cmocka_unit_test(an_interrupted_compaction_keeps_what_is_finished),
+        cmocka_unit_test(a_compaction_ends_while_others_write),
+        cmocka_unit_test(deleted_rows_give_their_room_back),
+        cmocka_unit_test(pages_of_merged_files_leave_the_cache),
         cmocka_unit_test(a_job_that_fails_changes_nothing),
         cmocka_unit_test(writers_do_not_wait_for_a_merge_of_a_long_backlog),
         cmocka_unit_test(a_merge_of_large_rows_stays_in_memory),

@@ -595,6 +595,52 @@ static void writers_are_slowed_and_then_refused_while_merges_fail(void **state)
     engine_end(world);
 }
 
+static uint32_t waiting_files(mw_db *db)
+{
+    mw_version *version = mw_store_version(engine_store(db));
+    uint32_t count = version->files->levels.files[0].count;
+    mw_version_unref(version);
+    return count;
+}
+
+/* I14: a large transaction has left more files than one merge takes: whoever comes behind it waits as
+** long as they get fewer, however long all of it takes. */
+static void writers_wait_while_merges_get_on(void **state)
+{
+    (void)state;
+    enum { ROWS = 600, ADVANCE_S = 50 };
+    sim *world = engine_world();
+    mw_options options = engine_options();
+    options.memtable_bytes = 600;
+    options.merge_generations = 2; /* refused from 8 on */
+    mw_db *db = engine_open(world, &options);
+    mw_txn *txn = engine_begin(db);
+    for (int64_t id = 1; id <= ROWS; id++) engine_txn_put(txn, id, "some words");
+    engine_commit(txn, MW_TXN_FULL);
+    engine_flush(db);
+    uint32_t files = waiting_files(db);
+    assert_true(files >= 40);
+    int merges[2] = {sim_hold(world, SIM_LINK, "manifest-")};
+    mw_options to = options;
+    to.background = true;
+    assert_int_equal(mw_db_set_options(db, &options, &to, 0, NULL), MW_OK);
+    assert_true(sim_wait_held(world, merges[0]));
+    engine_call put = put_call(db, ROWS + 1, "x");
+    engine_start(&put);
+    assert_false(engine_ends(&put, SOON_MS));
+    sim_clock_advance(world, ADVANCE_S * UINT64_C(1000000000));
+    merges[1] = sim_hold(world, SIM_WRITE, "table-");
+    sim_release(world, merges[0]);
+    assert_true(sim_wait_held(world, merges[1]));
+    assert_true(waiting_files(db) >= 8 && waiting_files(db) < files);
+    sim_clock_advance(world, ADVANCE_S * UINT64_C(1000000000));
+    assert_false(engine_ends(&put, SOON_MS));
+    sim_release(world, merges[1]);
+    assert_int_equal(engine_wait(&put), MW_OK);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* C68, L04: while writers are held back, a flush, the figures and a close come to their end, and so
 ** do the writers. */
 static void nobody_waits_for_a_writer_that_is_held_back(void **state)
@@ -664,6 +710,37 @@ static void nobody_is_held_back_for_an_undecided_transaction(void **state)
     }
 }
 
+/* ... nor for what it has come to be in the way of while a writer waited for older merges. */
+static void a_wait_for_merges_ends_when_an_undecided_transaction_stops_them(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    char path[ENGINE_PATH_BYTES];
+    mw_db *db = open_unmergeable(world, true);
+    assert_true(engine_file(world, "table-", 0, path));
+    pile_up(db, 3);
+    mw_txn *undecided = engine_begin(db);
+    engine_txn_put(undecided, 500, "u");
+    assert_int_equal(mw_txn_prepare(undecided, MW_TXN_LIGHT, NULL), MW_OK);
+    pile_up(db, 7);
+    mw_store_lock(engine_store(db));
+    engine_store(db)->options.memtable_bytes = 500;
+    mw_store_unlock(engine_store(db));
+    engine_fill(db, 1000, 60, "large"); /* files enough for a refusal, all behind `undecided` */
+    engine_flush(db);
+    assert_in_range(engine_figure(db, "generations"), 12, 100);
+    engine_call put = put_call(db, 100, "x");
+    engine_start(&put);
+    assert_false(engine_ends(&put, SOON_MS));
+    sim_file_flip(world, path, 8 * 80); /* what is older can be merged again */
+    assert_true(engine_ends(&put, 20000));
+    assert_int_equal(engine_wait(&put), MW_OK);
+    assert_in_range(engine_figure(db, "generations"), 8, 100);
+    engine_rollback(undecided);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* I14: what an earlier life has left to merge, more than writers are refused for, holds nobody back
 ** before the store is owned: nothing is merged until then. */
 static void the_first_write_does_not_wait_for_merges_that_it_makes_possible(void **state)
@@ -714,9 +791,11 @@ int main(void)
         cmocka_unit_test(writers_are_refused_with_the_reason),
         cmocka_unit_test(writers_wait_for_the_thread_but_not_for_ever),
         cmocka_unit_test(writers_are_slowed_and_then_refused_while_merges_fail),
+        cmocka_unit_test(writers_wait_while_merges_get_on),
         cmocka_unit_test(nobody_waits_for_a_writer_that_is_held_back),
         cmocka_unit_test(without_a_thread_writers_are_refused_with_the_merges_failure),
         cmocka_unit_test(nobody_is_held_back_for_an_undecided_transaction),
+        cmocka_unit_test(a_wait_for_merges_ends_when_an_undecided_transaction_stops_them),
         cmocka_unit_test(the_first_write_does_not_wait_for_merges_that_it_makes_possible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

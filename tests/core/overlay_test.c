@@ -403,9 +403,8 @@ static void a_spilled_prepare_can_be_taken_back(void **state)
 
 /* Light, then taken back: what it had replaced is larger than a memtable, so the entry that puts it
 ** back is a large one. Other writers' rows stay. */
-static void a_compensation_may_outgrow_memory(void **state)
+static void compensate_largely(bool kill)
 {
-    (void)state;
     sim *world = engine_world();
     mw_options options = engine_options();
     mw_db *db = engine_open(world, &options);
@@ -420,11 +419,55 @@ static void a_compensation_may_outgrow_memory(void **state)
     engine_rollback(txn);
     assert_true(table_files(world) > 2);
     assert_string_equal(engine_rows(db), range(1, 41, "old"));
-    db = kill_and_open(db, &world);
+    if (kill) {
+        db = kill_and_open(db, &world);
+    } else { /* which removes what is not needed any more */
+        engine_close(db);
+        db = open_tiny(world);
+    }
     assert_string_equal(engine_rows(db), range(1, 41, "old"));
     assert_string_equal(engine_check(db), "ok");
     engine_close(db);
     engine_end(world);
+}
+
+static void a_compensation_may_outgrow_memory(void **state)
+{
+    (void)state;
+    compensate_largely(true);
+    compensate_largely(false);
+}
+
+/* A light entry is taken back after a large transaction has written the same id: the files of that
+** one, listed or not, are newer. */
+static void compensation_leaves_alone_what_was_adopted_since(void **state)
+{
+    (void)state;
+    for (int flushed = 0; flushed < 2; flushed++) {
+        sim *world = engine_world();
+        mw_db *db = open_tiny(world);
+        engine_fill(db, 1, 2, "old");
+        mw_txn *txn = engine_begin(db);
+        put_range(txn, 1, 3, "mine");
+        assert_int_equal(mw_txn_prepare(txn, MW_TXN_LIGHT, NULL), MW_OK);
+        assert_true(mw_txn_published(txn));
+        mw_txn *large = engine_begin(db);
+        put_range(large, 2, 30, "new");
+        engine_commit(large, MW_TXN_LIGHT);
+        assert_true(mw_runs_count(mw_generation_runs(engine_store(db)->version->generations[1],
+                                                     UINT64_MAX)) > 2);
+        if (flushed) engine_flush(db);
+        engine_rollback(txn);
+        char expected[1024];
+        snprintf(expected, sizeof expected, "1=old1 %s", range(2, 30, "new"));
+        assert_string_equal(engine_rows(db), expected);
+        engine_flush(db);
+        engine_merge(db, 0);
+        assert_string_equal(engine_rows(db), expected);
+        assert_string_equal(engine_check(db), "ok");
+        engine_close(db);
+        engine_end(world);
+    }
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -503,6 +546,124 @@ static void a_full_disk_fails_the_change_and_not_the_transaction(void **state)
     sim_fail_clear(world);
     assert_int_equal(table_files(world), 0);
     assert_string_equal(engine_rows(db), "");
+    engine_close(db);
+    engine_end(world);
+}
+
+/* I10: what has become of the entry or of its abort is not known: the files stay for whoever replays
+** the log, which may name them. */
+static void the_files_of_an_unknown_outcome_stay(void **state)
+{
+    (void)state;
+    static const sim_op ops[] = {SIM_WRITE, SIM_FILE_SYNC};
+    for (int i = 0; i < 4; i++) {
+        bool abort = i >= 2;
+        sim *world = engine_world();
+        mw_db *db = open_tiny(world);
+        engine_put(db, 100, "there");
+        mw_txn *txn = engine_begin(db);
+        put_range(txn, 1, 20, "v");
+        if (abort) assert_int_equal(mw_txn_prepare(txn, MW_TXN_FULL, NULL), MW_OK);
+        /* The first call with a new segment's name is for its header. */
+        sim_fail_named(world, ops[i % 2], "wal-", abort ? 1 : 2, EIO, false);
+        mw_err err = {0};
+        if (!abort) assert_int_equal(mw_txn_prepare(txn, MW_TXN_FULL, &err), MW_PERSISTENCE);
+        uint32_t files = table_files(world);
+        assert_true(files > 2);
+        assert_int_equal(mw_txn_rollback(txn, &err), abort ? MW_PERSISTENCE : MW_OK);
+        assert_int_equal(table_files(world), files);
+        assert_int_equal(mw_db_close(db, NULL), MW_PERSISTENCE);
+        assert_int_equal(table_files(world), files);
+        db = open_tiny(world);
+        /* Of writes that failed nothing is there, of syncs what was written is. */
+        bool there = i == 1 || i == 2;
+        char expected[512];
+        snprintf(expected, sizeof expected, "%s 100=there", range(1, 20, "v"));
+        assert_string_equal(engine_rows(db), there ? expected : "100=there");
+        assert_string_equal(engine_check(db), "ok");
+        engine_put(db, 101, "more");
+        assert_int_equal(table_files(world), engine_figure(db, "files"));
+        engine_close(db);
+        engine_end(world);
+    }
+}
+
+/* I8: a fenced commit is definitely not applied: its files go with the one who made
+** them, since the successor has swept already. */
+static void the_files_of_a_fenced_transaction_go(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_options options = tiny_options();
+    options.shared = true;
+    mw_db *first = engine_open(world, &options);
+    engine_put(first, 1, "one");
+    mw_txn *txn = engine_begin(first);
+    put_range(txn, 1, 20, "v");
+    mw_db *second = engine_open(world, &options);
+    engine_put(second, 2, "two");
+    put_range(txn, 21, 40, "v"); /* spilled by one who does not know it yet */
+    mw_err err = {0};
+    assert_int_equal(mw_txn_prepare(txn, MW_TXN_FULL, &err), MW_FENCED);
+    assert_true(table_files(world) > 2);
+    engine_rollback(txn);
+    assert_int_equal(mw_db_close(first, NULL), MW_FENCED);
+    assert_int_equal(table_files(world), 0);
+    assert_string_equal(engine_rows(second), "1=one 2=two");
+    assert_string_equal(engine_check(second), "ok");
+    engine_close(second);
+    engine_end(world);
+}
+
+/* I14: a writer that has stopped does not fill the disk. */
+static void a_stopped_writer_spills_nothing(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = open_tiny(world);
+    mw_store *store = engine_store(db);
+    mw_txn *txn = engine_begin(db);
+    put_range(txn, 1, 20, "v");
+    uint32_t files = table_files(world);
+    mw_err cause = {0};
+    mw_fail(&cause, MW_PERSISTENCE, "stopped by the test");
+    mw_store_lock(store);
+    mw_store_stop(store, &cause);
+    mw_store_unlock(store);
+    mw_err err = {0};
+    for (int64_t id = 21; id <= 40 && err.rc == MW_OK; id++) {
+        (void)!engine_txn_try(txn, id, "more", &err);
+    }
+    assert_int_equal(err.rc, MW_PERSISTENCE);
+    assert_int_equal(table_files(world), files);
+    engine_rollback(txn);
+    assert_int_equal(table_files(world), 0);
+    assert_int_equal(mw_db_close(db, NULL), MW_PERSISTENCE);
+    engine_end(world);
+}
+
+/* I11: a snapshot that has adopted files keeps them while they are listed, merged and gone for
+** others, also where its descriptors were closed meanwhile. */
+static void a_reader_keeps_adopted_files(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_options options = tiny_options();
+    options.open_files = 1;
+    mw_db *db = engine_open(world, &options);
+    mw_txn *txn = engine_begin(db);
+    put_range(txn, 1, 30, "v");
+    engine_commit(txn, MW_TXN_FULL);
+    uint32_t files = table_files(world);
+    mw_snapshot *snapshot = engine_snapshot(db);
+    engine_flush(db);
+    for (int64_t id = 1; id <= 30; id++) engine_put(db, id, "w");
+    engine_flush(db);
+    engine_merge(db, 0);
+    assert_string_equal(engine_read(snapshot), range(1, 30, "v"));
+    assert_true(table_files(world) > files);
+    mw_snapshot_release(snapshot);
+    assert_int_equal(table_files(world), 1);
     engine_close(db);
     engine_end(world);
 }
@@ -823,8 +984,13 @@ int main(void)
         cmocka_unit_test(a_released_mark_is_refused),
         cmocka_unit_test(a_spilled_prepare_can_be_taken_back),
         cmocka_unit_test(a_compensation_may_outgrow_memory),
+        cmocka_unit_test(compensation_leaves_alone_what_was_adopted_since),
         cmocka_unit_test(a_change_whose_spill_fails_changes_nothing),
         cmocka_unit_test(a_full_disk_fails_the_change_and_not_the_transaction),
+        cmocka_unit_test(the_files_of_an_unknown_outcome_stay),
+        cmocka_unit_test(the_files_of_a_fenced_transaction_go),
+        cmocka_unit_test(a_stopped_writer_spills_nothing),
+        cmocka_unit_test(a_reader_keeps_adopted_files),
         cmocka_unit_test(the_files_of_a_dead_transaction_are_swept),
         cmocka_unit_test(damage_of_an_adopted_file_is_named),
         cmocka_unit_test(an_exchanged_file_is_named),

@@ -370,6 +370,86 @@ static void normal_durability_has_its_thread(void **state)
     engine_end(world);
 }
 
+static bool is_synced(mw_db *db)
+{
+    mw_store *store = engine_store(db);
+    mw_store_lock(store);
+    bool synced = store->unsynced_since_ns == 0;
+    mw_store_unlock(store);
+    return synced;
+}
+
+/* What a writer could not flush is told until it is flushed: the syncs of the thread do not make up
+** for it. */
+static void a_sync_does_not_hide_a_failed_flush(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_options to = engine_options();
+    mw_db *db = engine_open(world, &to);
+    to.durability = MW_DURABILITY_NORMAL;
+    set(db, &to);
+    engine_put(db, 1, "a");
+    engine_freeze(db);
+    sim_fail_named(world, SIM_OPEN, "table-", 1, ENOSPC, true);
+    engine_put(db, 2, "b");
+    assert_non_null(engine_words(db, "last_error"));
+    engine_put(db, 3, "c");
+    while (!is_synced(db)) usleep(1000);
+    usleep(20000); /* the thread ends its step */
+    assert_non_null(engine_words(db, "last_error"));
+    sim_fail_clear(world);
+    engine_put(db, 4, "d");
+    assert_null(engine_words(db, "last_error"));
+    engine_close(db);
+    engine_end(world);
+}
+
+/* I1: where there is no thread that would sync it in time, the commit itself does. */
+static void normal_durability_without_a_thread_syncs_at_once(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_options to = engine_options();
+    mw_db *db = engine_open(world, &to);
+    sim_fail(world, SIM_THREAD, 1, EAGAIN, true);
+    to.durability = MW_DURABILITY_NORMAL;
+    set(db, &to);
+    engine_put(db, 1, "x");
+    expect_durable(world, 1);
+    engine_put(db, 2, "x");
+    expect_durable(world, 2);
+    engine_close(db);
+    engine_end(world);
+}
+
+/* I2: with durability normal, too, nothing comes back that was taken back. */
+static void what_normal_durability_has_taken_back_is_gone_for_good(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        sim *world = engine_world();
+        mw_options to = engine_options();
+        mw_db *db = engine_open(world, &to);
+        sim_fail(world, SIM_THREAD, 1, EAGAIN, true);
+        to.durability = MW_DURABILITY_NORMAL;
+        set(db, &to);
+        engine_put(db, 1, "x");
+        sim_fail_clear(world);
+        mw_txn *txn = engine_begin(db); /* starts the thread: from here on commits are not synced */
+        engine_txn_put(txn, 2, "x");
+        mw_txn_kind as = kind == 0 ? MW_TXN_FULL : MW_TXN_LIGHT;
+        int64_t syncs = engine_figure(db, "wal_syncs");
+        assert_int_equal(mw_txn_prepare(txn, as, NULL), MW_OK);
+        engine_rollback(txn);
+        assert_true(engine_figure(db, "wal_syncs") > syncs);
+        assert_int_equal(engine_store(db)->unsynced_since_ns, 0);
+        expect_durable(world, 1);
+        engine_close(db);
+        engine_end(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +466,9 @@ int main(void)
         cmocka_unit_test(a_power_cut_after_durability_full_loses_nothing),
         cmocka_unit_test(a_failing_sync_is_told),
         cmocka_unit_test(normal_durability_has_its_thread),
+        cmocka_unit_test(a_sync_does_not_hide_a_failed_flush),
+        cmocka_unit_test(normal_durability_without_a_thread_syncs_at_once),
+        cmocka_unit_test(what_normal_durability_has_taken_back_is_gone_for_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

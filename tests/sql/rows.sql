@@ -155,3 +155,9 @@ SELECT id, typeof(v), quote(v) FROM c58;
 SELECT memwal_flush('c58');
 SELECT id FROM c58;
 SELECT id, typeof(v), quote(v) FROM c58;
+
+-- RETURNING shows what was given: the row that is stored has an id and defaults as well
+CREATE VIRTUAL TABLE returned USING memwal(id INTEGER PRIMARY KEY, v INT DEFAULT 5);
+INSERT INTO returned(v) VALUES ('7') RETURNING quote(id), rowid, typeof(v);
+INSERT INTO returned(id) VALUES ('9') RETURNING id, quote(v);
+SELECT id, v, last_insert_rowid() FROM returned;

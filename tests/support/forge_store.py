@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 import read_store
+from read_key import key_columns, split_declaration
 from read_store import Manifest, Record, Segment, State, Store, checksum_of, machine_row, numbers_of, seed_of
 from read_table import BLOB, INTEGER, NULL, REAL, TEXT, Damage, Table
 
@@ -118,27 +119,26 @@ def sealers_of(files):
     store = Store(files)
     identity = store.manifest.store
     found = [ManifestSealer(store.manifest.name, files[store.manifest.name], identity)]
-    found += [TableSealer(file["name"], files[file["name"]], identity) for file in store.manifest.files]
+    found += [TableSealer(table.name, files[table.name], identity) for table in store.tables]
     found += [LogSealer(segment.name, segment.data, identity) for segment in store.segments]
     if store.state:
         found.append(StateSealer("state", files["state"], identity))
     return found
 
 
-def forge(files, sealer, offset, value):
-    """The files with one byte changed and every checksum right; the manifest tells a table's new one."""
+def forge(files, sealers, sealer, offset, value):
+    """The files with one byte changed and every checksum right; who names a table tells its new one."""
     data = bytearray(sealer.data)
     data[offset] = value
     sealer.seal(data)
     forged = dict(files, **{sealer.name: bytes(data)})
     if isinstance(sealer, TableSealer):
-        name = max(name for name in files if numbers_of("manifest", name))
-        manifest = bytearray(files[name])
-        sums = sealer.data[-16:-8], bytes(data[-16:-8])
-        at = manifest.index(sums[0])
-        manifest[at:at + 8] = sums[1]
-        ManifestSealer(name, files[name], Manifest(name, files[name]).store).seal(manifest)
-        forged[name] = bytes(manifest)
+        before, after = sealer.data[-16:-8], bytes(data[-16:-8])
+        for other in sealers:
+            if isinstance(other, (ManifestSealer, LogSealer)) and before in other.data:
+                told = bytearray(other.data.replace(before, after))
+                other.seal(told)
+                forged[other.name] = bytes(told)
     return forged
 
 
@@ -155,7 +155,15 @@ class Text(bytes):
     pass
 
 
-def ask_engine(folder, key_is_rowid):
+def query_of(manifest):
+    """Rows as the reader gives them: the values of the key first."""
+    key = [name for name, _ in key_columns(manifest.declaration)] or ["rowid"]
+    names = [part[0] for part in split_declaration(manifest.declaration.decode())]
+    others = [name for name in names if name not in key + ["PRIMARY"]]
+    return "SELECT %s FROM t ORDER BY %s" % (", ".join(key + others), ", ".join(key))
+
+
+def ask_engine(folder, query):
     """(rows, None) or (None, what is wrong)"""
     db = sqlite3.connect(":memory:")
     db.text_factory = Text
@@ -163,9 +171,6 @@ def ask_engine(folder, key_is_rowid):
     db.load_extension(MEMWAL)
     try:
         db.execute("CREATE VIRTUAL TABLE temp.t USING memwal(path = '%s')" % folder)
-        columns = [row[1].decode() for row in db.execute("PRAGMA temp.table_info(t)")]
-        order = "rowid" if key_is_rowid else columns[0]
-        query = "SELECT %s* FROM t ORDER BY %s" % ("rowid, " if key_is_rowid else "", order)
         rows = [machine_row([cell_of(value) for value in row]) for row in db.execute(query)]
         verdict = db.execute("SELECT memwal_check('temp.t')").fetchone()[0].decode()
         return (rows, None) if verdict == "ok" else (None, verdict)
@@ -200,14 +205,15 @@ def judge_all(files, folder, dice, stride):
     """(judged, damaged, differences)"""
     judged = damaged = 0
     differences, memo = [], {}
-    key_is_rowid = not Store(files).manifest.declaration.startswith(b'"id"')
-    for sealer in sealers_of(files):
+    query = query_of(Store(files).manifest)
+    sealers = sealers_of(files)
+    for sealer in sealers:
         for offset in list(sealer.free)[dice.randrange(stride)::stride]:
             value = values_for(sealer.data[offset], dice)
-            forged = forge(files, sealer, offset, value)
+            forged = forge(files, sealers, sealer, offset, value)
             read = ask_reader(forged, dict(memo))
             write_folder(forged, folder)
-            asked = ask_engine(folder, key_is_rowid)
+            asked = ask_engine(folder, query)
             judged += 1
             damaged += read[0] is None
             if read[0] == asked[0]:

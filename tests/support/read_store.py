@@ -7,9 +7,10 @@
     read_store.py --flip FOLDER...     changes each byte of a store in memory, one at a time: a damage must be
                                        reported unless FORMAT.md says that nothing covers the byte
     read_store.py --serve              takes a path from each line of standard input; gives its rows, then
-                                       "ok" or "damaged: ..."
+                                       "ok" or "damaged: ..."; for "? PATH" what a store consists of
 
-A row is its key and values between tabs: n, i:<integer>, r:<8 bytes of the real, hex>, t:<hex>, b:<hex>.
+A row is the values of its key and the others, between tabs: n, i:<integer>, r:<8 bytes of the real, hex>,
+t:<hex>, b:<hex>.
 Exit status 1 and the reason on the first rule that is broken; 77 when python3-xxhash or
 python3-zstandard are not installed.
 """
@@ -18,8 +19,9 @@ import re
 import struct
 import sys
 
-from read_table import (BLOB, INTEGER, KEY_ENCODED, KEY_INTEGER, KEY_TEXT, M64, NULL, REAL, TEXT, Damage,
-                        Scan, Table, is_storable, need, show, signed, xxhash)
+from read_key import KEY_BYTES_MAX, KEY_NAMES, Keys, key_cell
+from read_table import (BLOB, INTEGER, M64, NULL, REAL, TEXT, Damage, Scan, Table, is_storable, need, show,
+                        signed, xxhash)
 
 NAMES = {kind: re.compile(kind + "-([0-9a-f]{16})" + tail + "$")
          for kind, tail in (("table", "-([0-9a-f]{16})"), ("wal", "-([0-9a-f]{16})"), ("manifest", ""))}
@@ -39,18 +41,6 @@ def numbers_of(kind, name):
     """The numbers in a file's name; None when it is not of this kind."""
     match = NAMES[kind].match(name)
     return tuple(int(digits, 16) for digits in match.groups()) if match else None
-
-
-KEY_BYTES_MAX = 65535
-KEY_NAMES = {KEY_INTEGER: "integer", KEY_TEXT: "text", KEY_ENCODED: "encoded"}
-
-
-def key_cell(key_kind, key):
-    need(len(key) <= KEY_BYTES_MAX, "a key of %d bytes" % len(key))
-    if key_kind != KEY_INTEGER:
-        return TEXT if key_kind == KEY_TEXT else BLOB, key
-    need(len(key) == 8, "an integer key of %d bytes, expected 8" % len(key))
-    return INTEGER, signed(int.from_bytes(key, "big") ^ (1 << 63))
 
 
 # ---- how things are shown --------------------------------------------------------------------------
@@ -91,6 +81,7 @@ class Manifest:
         self.read_trailer()
         self.read_parts()
         self.check_numbers()
+        self.keys = Keys(self.key, self.declaration)
         self.check_epochs()
         for i, file in enumerate(self.files):
             self.check_file(file, self.files[:i])
@@ -206,7 +197,7 @@ class Manifest:
                 "%(tombstones)d, bytes %(bytes)d, sequences %(sequence_min)d to %(sequence_max)d, checksum "
                 "%(checksum)016x" % file)
             if file["sequence_max"]:
-                ends = [show(key_cell(self.key, file[end])) for end in ("min", "max")]
+                ends = [human_row(self.keys.show(file[end])) for end in ("min", "max")]
                 out("        keys %s to %s" % tuple(ends))
 
     def rows(self):
@@ -799,9 +790,24 @@ class Store:
 
     # -- output --
 
+    def facts(self):
+        """What there is, for tests that must have met it; each is a word for a search."""
+        aborted = {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
+        found = {"level %d" % file["level"] for file in self.manifest.files}
+        found.add("closed" if self.state and self.state.clean else "open")
+        for file in self.tables:
+            found.update("encoding %d" % encoding for encoding in file.table.encodings)
+            found.update(["dictionary"] if file.table.dictionaries else [])
+        for segment, entry in self.log:
+            name = {Record.COMMIT: "commit", Record.ABORT: "abort", Record.ADOPT: "adopt"}[entry.kind]
+            found.add(name + (" taken back" if entry.position in aborted else ""))
+            if entry.epoch < segment.epoch:
+                found.add("copy")
+        return sorted(found)
+
     def rows(self):
         for key in sorted(self.live):
-            yield machine_row([key_cell(self.manifest.key, key)] + self.live[key])
+            yield machine_row(self.manifest.keys.row(key, self.live[key]))
 
     def describe(self, out, everything):
         self.manifest.describe(out, everything)
@@ -821,7 +827,7 @@ class Store:
         out("rows %d, log through position %d" % (len(self.live), self.next_position - 1))
         if everything:
             for key in sorted(self.live):
-                out("    %s %s" % (show(key_cell(self.manifest.key, key)), human_row(self.live[key])))
+                out("    " + human_row(self.manifest.keys.row(key, self.live[key])))
 
 
 # ---- every byte changed once -----------------------------------------------------------------------
@@ -905,9 +911,10 @@ def open_path(path):
 
 def serve():
     for line in sys.stdin:
+        ask, path = line.startswith("? "), line.rstrip("\n").removeprefix("? ")
         try:
-            rows = list(open_path(line.rstrip("\n")).rows())
-            end = "ok"
+            found = open_path(path)
+            rows, end = list(found.facts() if ask else found.rows()), "ok"
         except (Damage, OSError) as damage:
             rows, end = [], "damaged: %s" % damage
         for row in rows + [end]:

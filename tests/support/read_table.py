@@ -248,7 +248,7 @@ class Bound:
 
 class Table:
     def __init__(self, name, data):
-        self.name, self.data, self.blocks = name, data, []
+        self.name, self.data, self.blocks, self.encodings = name, data, [], set()
         need(len(self.data) >= HEADER_BYTES + FOOTER_BYTES, "too short")
         self.read_header()
         self.read_footer()
@@ -353,6 +353,7 @@ class Table:
         if stored_bytes < raw_bytes:
             raw = decompress(raw, raw_bytes, self.unpackers[column])
         encoding, cells = decode_page(raw, rows)
+        self.encodings.add(encoding)
         need(all(is_storable(cell) for cell in cells), "a real that is not a number")
         return stored_bytes, separator, encoding, cells
 
