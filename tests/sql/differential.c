@@ -1309,14 +1309,17 @@ static int compare_key(const char *type, const char *second)
 }
 
 /* Every comparison of every key with every argument; not random. */
-static int compare_all(void)
+static int compare_all(bool tiny)
 {
     static const char *const types[] = {"BLOB", "TEXT", "INT", "REAL", "NUMERIC"};
     enum { TYPES = sizeof types / sizeof *types };
     int statements = 0;
     for (int i = 0; i < TYPES; i++) {
         if (strcmp(types[i], "TEXT") != 0) statements += compare_key(types[i], NULL);
-        for (int j = 0; j < TYPES; j++) statements += compare_key(types[i], types[j]);
+        for (int j = 0; j < TYPES; j++) {
+            if (tiny && j != (i + 1) % TYPES) continue; /* five of the pairs: each takes seconds */
+            statements += compare_key(types[i], types[j]);
+        }
     }
     return statements;
 }
@@ -1335,7 +1338,7 @@ int main(int argc, char **argv)
         printf("seed %s: %d statements, 0 differences\n", argv[1], statements);
         return 0;
     }
-    int compared = compare_all();
+    int compared = compare_all(is_tiny());
     uint64_t first = number_of("DIFFERENTIAL_FROM", 1);
     uint64_t seed = first;
     time_t end = time(NULL) + (time_t)number_of("DIFFERENTIAL_SECONDS", STANDARD_SECONDS);
