@@ -139,6 +139,7 @@ static void the_reader_gives_the_rows_of_a_compacted_store(void **state)
     (void)state;
     static const char *const size = "SELECT sum(bytes) FROM memwal_files('t') WHERE kind = 'table'";
     place here;
+    lines met = {0};
     reader r = reader_start();
     place_make(&here, &key_kinds[1], seed, "background = off, memtable = '64MB'");
     fill_with_texts(&here);
@@ -147,12 +148,13 @@ static void the_reader_gives_the_rows_of_a_compacted_store(void **state)
     int64_t after = client_ask(here.db, size);
     print_message("bytes before and after: %lld, %lld\n", (long long)before, (long long)after);
     assert_true(after < before - before / 20);
-    read_and_compare(&here, &r);
+    read_and_compare(&here, &r, &met);
     client_close(here.db);
     lines closed = reader_ask(&r, here.store);
     place_open(&here);
     compare(&here, &closed);
     lines_free(&closed);
+    lines_free(&met);
     client_check_store(here.db);
     place_remove(&here);
     reader_stop(&r);
