@@ -56,7 +56,7 @@ BENCH_FILES  = $(wildcard tests/bench/*.c)
 LINT         = $(wildcard tests/lint/*.sh)
 # Run under the thread sanitizer as well: every *_threads_test.c, and these.
 THREADED     = $(wildcard $(addsuffix _test.c,tests/core/memtable tests/core/presence tests/core/cache tests/core/commit \
-               tests/core/table_read tests/core/table_train tests/ext/share))
+               tests/core/table_read tests/core/table_train tests/ext/share tests/ext/close))
 TSAN_TESTS   = $(filter %_threads_test.c,$(CORE_TESTS) $(DOUBT_TESTS)) $(THREADED)
 
 CORE_PROGRAMS   = $(CORE_TESTS:%.c=build/asan/%)
@@ -74,7 +74,9 @@ CLANG_OBJECTS = $(call core_objects,clang) $(call ext_objects,clang) $(call stat
 CHECK_PROGRAMS = $(CORE_PROGRAMS) $(EXT_PROGRAMS)
 TEST_PROGRAMS  = $(CHECK_PROGRAMS) $(DOUBT_PROGRAMS) $(TSAN_PROGRAMS) $(CLIENT_PROGRAMS)
 QUICK_TESTS = $(CHECK_PROGRAMS) $(SQL_TESTS)
-ALL_TESTS   = $(TEST_PROGRAMS) $(SQL_TESTS) $(SQL_TESTS:%=asan:%) $(LINT)
+# spill.sql alone would take minutes: ten thousands of rows are thousands of files then.
+TINY_TESTS  = $(addprefix tiny:,$(filter-out tests/sql/spill.sql,$(SQL_TESTS)) build/plain/tests/sql/differential)
+ALL_TESTS   = $(TEST_PROGRAMS) $(SQL_TESTS) $(SQL_TESTS:%=asan:%) $(TINY_TESTS) $(LINT)
 
 Q = $(if $(V),,@)
 SUB = $(MAKE) --no-print-directory
@@ -156,7 +158,7 @@ clean: ; rm -rf build
 # ---- tests: built as far as possible, what could not be built fails in the run --------------------
 
 check-programs: build/memwal.so $(CHECK_PROGRAMS)
-test-programs: check-programs build/asan/memwal.so $(TEST_PROGRAMS) clang-warnings
+test-programs: check-programs build/asan/memwal.so build/tiny/memwal.so $(TEST_PROGRAMS) clang-warnings
 clang-warnings: $(CLANG_OBJECTS)
 
 check:

@@ -68,6 +68,21 @@ static mw_rc open_folder(const mw_env *env, const char *path, bool create, int *
     return sys ? mw_fail_sys(err, sys, create ? "creation" : "opening", path) : MW_OK;
 }
 
+/* The first sync of a folder: here it is told whether this file system can do that at all. */
+static mw_rc publish_first(mw_manifest *manifest, int dir, const char *path, mw_err *err)
+{
+    mw_err cause = {0};
+    mw_rc rc = mw_manifest_publish(manifest, dir, &cause);
+    if (rc == MW_OK) return rc;
+    if (rc == MW_EXISTS) return mw_fail(err, rc, "%s holds a store already", path);
+    const char *advice = cause.sys == EINVAL ? ": this file system cannot make names durable, put "
+                                               "the store on another one"
+                                             : "";
+    mw_fail(err, rc, "a new store in %s: %s%s", path, cause.text, advice);
+    if (err) err->sys = cause.sys;
+    return rc;
+}
+
 static mw_rc create_in(const mw_env *env, int dir, const char *path, const mw_schema *schema,
                        mw_store_id *store, mw_err *err)
 {
@@ -79,8 +94,7 @@ static mw_rc create_in(const mw_env *env, int dir, const char *path, const mw_sc
     int sys = env->random(env->ctx, store->bytes, sizeof store->bytes);
     if (sys) return mw_fail_sys(err, sys, "random numbers", path);
     rc = mw_manifest_create(env, store, schema, &manifest, err);
-    if (rc == MW_OK) rc = mw_manifest_publish(manifest, dir, err);
-    if (rc == MW_EXISTS) mw_fail(err, rc, "%s holds a store already", path);
+    if (rc == MW_OK) rc = publish_first(manifest, dir, path, err);
     mw_manifest_unref(manifest);
     return rc;
 }

@@ -38,7 +38,7 @@ struct mw_thread {
 enum {
     NS_PER_S = 1000000000,
     ZEROS_BYTES = 65536,
-    LIST_BYTES = 8 << 10, /* of a folder's list at a time */
+    LIST_BYTES = 8 << 10,        /* of a folder's list at a time */
     WRITTEN_BYTES_MAX = 1 << 20, /* allocated by writing zeros; above it by fallocate */
     OFFSET_MAX_BITS = 63,
 };

@@ -230,6 +230,15 @@ static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest, ui
     return MW_OK;
 }
 
+/* Merges are the owner's: a background thread that is there may have been waiting for this. */
+static void become_owner(mw_store *store)
+{
+    mw_store_lock(store);
+    store->owned = true;
+    store->env->cond_signal(store->env->ctx, store->work);
+    mw_store_unlock(store);
+}
+
 static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, mw_err *err)
 {
     mw_replay replay = {0};
@@ -250,9 +259,7 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, mw_err *err)
     if (rc == MW_OK) rc = adopt(store, &replay, seal, epoch, segment, err);
     if (rc == MW_OK) {
         store->segment_number = 1;
-        mw_store_lock(store);
-        store->owned = true;
-        mw_store_unlock(store);
+        become_owner(store);
     } else {
         mw_log_segment_close(segment);
     }
@@ -314,9 +321,7 @@ mw_rc mw_epoch_own(mw_store *store, mw_err *err)
     if (!store->segment || store->options.shared) return mw_epoch_takeover(store, err);
     mw_rc rc = mw_recover_write_state(store, false, err);
     if (rc != MW_OK) return rc;
-    mw_store_lock(store);
-    store->owned = true;
-    mw_store_unlock(store);
+    become_owner(store);
     return MW_OK;
 }
 

@@ -489,7 +489,10 @@ static mw_rc make_room_for_merge(mw_store *store, bool background, mw_err *err)
     }
     if (due && !background) return merge_inline(store, err);
     mw_store_lock(store);
-    bool slowed = background && slowed_ns(store) > 0 && !merges_are_blocked(store);
+    /* Nothing is merged before the first transaction has made the store ours (open_txn): whoever
+    ** waited for that before his own would wait in vain. */
+    bool slowed =
+        background && store->owned && slowed_ns(store) > 0 && !merges_are_blocked(store);
     mw_store_unlock(store);
     return slowed ? wait_for_merge(store, err) : MW_OK;
 }

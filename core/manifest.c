@@ -768,7 +768,7 @@ mw_rc mw_manifest_publish(const mw_manifest *manifest, int dir, mw_err *err)
         /* A peer removes a temporary file only when the number is taken, or has been
         ** (recover.c). */
         if (rc == MW_MISSING) rc = MW_EXISTS;
-        if (rc != MW_OK && rc != MW_EXISTS) mw_fail(err, rc, "%s", cause.text);
+        if (rc != MW_OK && rc != MW_EXISTS && err && err->rc == MW_OK) *err = cause;
     }
     mw_buf_free(&buf);
     return rc;

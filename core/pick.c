@@ -26,7 +26,9 @@
 ** It need not be fair: a file that is dear today is cheap when the level below has been cut anew.
 **
 ** Obsolete versions make a merge due, too, before enough generations wait: where ids are written
-** again and again, a store with one base level stays below one and a half times what lives.
+** again and again, a store with one base level stays below one and a half times what lives. With
+** more levels the shares see to that, but for tombstones: where more than half is obsolete, what
+** lies above the deepest level goes down without having grown, and the room comes back.
 **
 ** Why the order of versions stays right: of generations a prefix is taken, oldest first; a file of
 ** a base level goes down together with everything below that it overlaps; a move needs that it
@@ -279,16 +281,27 @@ static uint64_t score_generations(const mw_manifest *manifest, const mw_levels *
     return early ? SCORE_DUE : pending * SCORE_DUE / due;
 }
 
-/* The base level that is most above its share; *score: 0 where none is, as none is above the
-** deepest. */
-static uint32_t fullest(const mw_levels *levels, const shape *s, uint64_t *score)
+/* Is more than half of what is stored obsolete? Versions that were written over never come to that
+** above the deepest level: it is tombstones, small as they are, that hide much below them. */
+static bool is_mostly_dead(const mw_manifest *manifest, const mw_levels *levels)
+{
+    uint64_t live = manifest->count > 0 ? (uint64_t)manifest->count : 0;
+    return levels->versions / 2 > live;
+}
+
+/* The base level that is most above its share, or that has to go down for what it hides; *score: 0
+** where none is, as none is above the deepest. */
+static uint32_t fullest(const mw_manifest *manifest, const mw_levels *levels, const shape *s,
+                        uint64_t *score)
 {
     uint32_t found = 0;
+    bool dead = is_mostly_dead(manifest, levels);
     *score = 0;
     for (uint32_t level = s->first; level < levels->deepest; level++) {
         uint64_t share = share_of(s, level);
-        if (levels->bytes[level] <= share) continue;
-        uint64_t own = multiply(levels->bytes[level], SCORE_DUE) / share;
+        bool over = levels->bytes[level] > share;
+        if (levels->bytes[level] == 0 || (!over && !dead)) continue;
+        uint64_t own = over ? multiply(levels->bytes[level], SCORE_DUE) / share : SCORE_DUE;
         if (own <= *score) continue;
         *score = own;
         found = level;
@@ -302,7 +315,7 @@ bool mw_pick_is_due(const mw_manifest *manifest, const mw_levels *levels,
     uint64_t score;
     if (score_generations(manifest, levels, limits) >= SCORE_DUE) return true;
     shape s = shape_of(manifest, levels, limits);
-    return fullest(levels, &s, &score) > 0;
+    return fullest(manifest, levels, &s, &score) > 0;
 }
 
 /* ---- base levels ---------------------------------------------------------------------------- */
@@ -357,7 +370,7 @@ mw_pick mw_pick_due(const mw_manifest *manifest, const mw_pick_limits *limits)
     mw_levels_of(manifest, &levels);
     shape s = shape_of(manifest, &levels, limits);
     uint64_t level_score;
-    uint32_t level = fullest(&levels, &s, &level_score);
+    uint32_t level = fullest(manifest, &levels, &s, &level_score);
     uint64_t score = score_generations(manifest, &levels, limits);
     mw_pick pick = {.kind = MW_PICK_NOTHING};
     if (score >= SCORE_DUE && score >= level_score) {

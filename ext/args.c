@@ -346,21 +346,22 @@ static int add_key_part(reader *r, int index)
     return SQLITE_OK;
 }
 
-static int parse_collate(reader *r, mx_column *column)
+/* A collation, at where it belongs; NULL is BINARY. */
+static int parse_collate(reader *r, const char *column, char **collation)
 {
-    if (!is_name(&r->token)) return refuse_token(r, column->name, "a collation");
+    if (!is_name(&r->token)) return refuse_token(r, column, "a collation");
     char *name = mx_token_text(&r->token);
     if (!name) return SQLITE_NOMEM;
     advance(r);
-    sqlite3_free(column->collation);
-    column->collation = NULL;
+    sqlite3_free(*collation);
+    *collation = NULL;
     static const char *const known[] = {"NOCASE", "RTRIM"};
     bool found = sqlite3_stricmp(name, "BINARY") == 0;
     for (size_t i = 0; i < 2 && !found; i++) {
         if (sqlite3_stricmp(name, known[i]) != 0) continue;
         found = true;
-        column->collation = sqlite3_mprintf("%s", known[i]);
-        if (!column->collation) {
+        *collation = sqlite3_mprintf("%s", known[i]);
+        if (!*collation) {
             sqlite3_free(name);
             return SQLITE_NOMEM;
         }
@@ -369,10 +370,17 @@ static int parse_collate(reader *r, mx_column *column)
     if (!found) {
         rc = mx_err_put(r->error, SQLITE_ERROR,
                         "%s: COLLATE %s cannot be honoured: expected BINARY, NOCASE or RTRIM",
-                        column->name, name);
+                        column, name);
     }
     sqlite3_free(name);
     return rc;
+}
+
+static int refuse_key_collation(reader *r, const char *column, const char *collation)
+{
+    return mx_err_put(r->error, SQLITE_ERROR,
+                      "%s: COLLATE %s cannot be honoured on the primary key, which is BINARY",
+                      column, collation);
 }
 
 static int parse_constraint(reader *r, int index)
@@ -398,7 +406,7 @@ static int parse_constraint(reader *r, int index)
     }
     if (accept(r, "NULL")) return SQLITE_OK;
     if (accept(r, "DEFAULT")) return parse_default(r, column);
-    if (accept(r, "COLLATE")) return parse_collate(r, column);
+    if (accept(r, "COLLATE")) return parse_collate(r, column->name, &column->collation);
     return refuse_token(r, column->name, "a column constraint");
 }
 
@@ -450,6 +458,16 @@ static int parse_column(reader *r)
     return rc;
 }
 
+/* The key's own collation: the column keeps the one that it has elsewhere. */
+static int parse_key_collate(reader *r, const char *column)
+{
+    char *collation = NULL;
+    int rc = parse_collate(r, column, &collation);
+    if (rc == SQLITE_OK && collation) rc = refuse_key_collation(r, column, collation);
+    sqlite3_free(collation);
+    return rc;
+}
+
 /* One column of PRIMARY KEY(...). */
 static int parse_key_part(reader *r)
 {
@@ -464,7 +482,7 @@ static int parse_key_part(reader *r)
     sqlite3_free(name);
     if (rc != SQLITE_OK) return rc;
     advance(r);
-    if (accept(r, "COLLATE")) rc = parse_collate(r, &r->args->columns[index]);
+    if (accept(r, "COLLATE")) rc = parse_key_collate(r, r->args->columns[index].name);
     if (rc != SQLITE_OK) return rc;
     accept(r, "ASC");
     return add_key_part(r, index);
@@ -548,17 +566,23 @@ static int parse_argument(reader *r, const char *text)
 
 static int check_key_part(reader *r, mx_column *column)
 {
-    if (column->collation) {
-        return mx_err_put(r->error, SQLITE_ERROR,
-                          "%s: COLLATE %s cannot be honoured on the primary key, which is BINARY",
-                          column->name, column->collation);
-    }
+    if (column->collation) return refuse_key_collation(r, column->name, column->collation);
     if (column->hidden) {
         return mx_err_put(r->error, SQLITE_ERROR, "%s: the primary key cannot be HIDDEN",
                           column->name);
     }
     column->not_null = true;
     return SQLITE_OK;
+}
+
+/* SQLite takes the quotes off the names of its own types. */
+static bool is_integer_type(const char *type)
+{
+    static const char word[] = "INTEGER";
+    size_t size = sizeof word - 1;
+    size_t quote = *type && strchr("\"'`[", *type) ? 1 : 0;
+    return strlen(type) == size + 2 * quote &&
+           sqlite3_strnicmp(type + quote, word, (int)size) == 0;
 }
 
 static int check_key(reader *r)
@@ -568,10 +592,10 @@ static int check_key(reader *r)
         int rc = check_key_part(r, &args->columns[args->key[i]]);
         if (rc != SQLITE_OK) return rc;
     }
-    /* Only the exact word INTEGER makes the rowid of a key: INT or BIGINT take texts as well. */
+    /* Only the word INTEGER alone makes the rowid of a key: INT or BIGINT take texts as well. */
     if (args->key_count == 1) {
         mx_column *key = &args->columns[args->key[0]];
-        args->rowid_alias = sqlite3_stricmp(key->type, "INTEGER") == 0;
+        args->rowid_alias = is_integer_type(key->type);
         /* As for any rowid, a DEFAULT has no effect: NULL allots the next one. */
         if (args->rowid_alias) drop_default(key);
     }

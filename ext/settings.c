@@ -146,7 +146,11 @@ int mx_settings_set(mx_vtab *vtab, mx_setting *setting, char **error)
     int rc = check_alone(vtab->connection->db, error);
     if (rc != SQLITE_OK) return rc;
     mx_store *store = mx_txn_store(vtab->txn);
-    mx_store_settings_lock(store);
+    if (!mx_store_settings_lock(store)) {
+        *error = sqlite3_mprintf("memwal: another connection is changing an option of %s: try again",
+                                 vtab->name);
+        return *error ? SQLITE_BUSY : SQLITE_NOMEM;
+    }
     rc = change(vtab, setting, error);
     mx_store_settings_unlock(store);
     return rc;

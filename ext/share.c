@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <time.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -209,7 +210,15 @@ void mx_store_close(mx_store *store)
     if (last) close_engine(store);
 }
 
-void mx_store_settings_lock(mx_store *store) { pthread_mutex_lock(&store->settings); }
+bool mx_store_settings_lock(mx_store *store)
+{
+    enum { WAIT_S = 10 };
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_S;
+    return pthread_mutex_timedlock(&store->settings, &until) == 0;
+}
+
 void mx_store_settings_unlock(mx_store *store) { pthread_mutex_unlock(&store->settings); }
 
 mw_db *mx_store_db(mx_store *store) { return store->db; }

@@ -26,8 +26,9 @@ int mx_store_open(const char *path, const mw_options *options, const mw_store_id
 void mx_store_close(mx_store *store);
 
 /* Held by whoever changes options, from the engine to the shadow table: two connections that change
-** one option at once must leave both with the same value. */
-void mx_store_settings_lock(mx_store *store);
+** one option at once must leave both with the same value. False after ten seconds: who holds it
+** may itself be waiting for a lock of the caller. */
+bool mx_store_settings_lock(mx_store *store);
 void mx_store_settings_unlock(mx_store *store);
 
 mw_db *mx_store_db(mx_store *store); /* borrowed until mx_store_close */

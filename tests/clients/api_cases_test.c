@@ -6,6 +6,8 @@
 ** database was opened again. */
 #include "client.h"
 
+#include <pthread.h>
+
 enum { PATH_BYTES = PATH_MAX + 64 };
 
 typedef enum where { IN_MEMORY, IN_A_GENERATION, IN_THE_BASE, SPREAD, PLACES } where;
@@ -423,6 +425,128 @@ static void a_temp_table_shows_rows_of_other_connections_after_commit(void **sta
 
 /* ------------------------------------------------------------------------------------------ */
 
+/* ---- C39, L25, L26 ------------------------------------------------------------------------ */
+
+enum { JOINED = 60 };
+
+static void delete_inside_a_join(scene *s, const char *tables)
+{
+    char sql[CLIENT_TEXT_BYTES];
+    char body[32];
+    snprintf(sql, sizeof sql, "SELECT o.n, t.id = ID(o.n), t.v, t.body FROM %s "
+                              "ON t.id = ID(o.n) ORDER BY o.n", tables);
+    sqlite3_stmt *join = prepare(s, sql);
+    for (int i = 1; i <= JOINED; i++) {
+        assert_true(client_step(join));
+        assert_int_equal(sqlite3_column_int(join, 0), i);
+        assert_int_equal(sqlite3_column_int(join, 1), 1);
+        assert_int_equal(sqlite3_column_int(join, 2), i);
+        snprintf(body, sizeof body, "body %d", i);
+        assert_string_equal((const char *)sqlite3_column_text(join, 3), body);
+        if (i == 3) run(s, "DELETE FROM t WHERE v > 3 AND v % 2 = 0");
+        if (i == 9) run(s, "DELETE FROM t WHERE v = 9 OR v = 10");
+    }
+    assert_false(client_step(join));
+    client_finalize(join);
+}
+
+static void delete_inside_both_joins(scene *s)
+{
+    client_run(s->db, "CREATE TABLE o(n INTEGER PRIMARY KEY); INSERT INTO o SELECT v FROM t");
+    delete_inside_a_join(s, "o CROSS JOIN t");
+    assert_int_equal(client_ask(s->db, "SELECT count(*) FROM t"), JOINED / 2 + 1 - 1);
+    client_run(s->db, "DELETE FROM t");
+    put_rows(s, 1, JOINED + 1, 1);
+    delete_inside_a_join(s, "t CROSS JOIN o");
+    assert_int_equal(client_ask(s->db, "SELECT count(*) FROM t"), JOINED / 2 + 1 - 1);
+}
+
+/* C39: rows that are deleted while a join goes on: it shows the moment of its beginning, each row
+** whole, whichever table is the outer one. */
+static void a_join_beside_deletes_gives_whole_rows(void **state)
+{
+    (void)state;
+    everywhere(JOINED, delete_inside_both_joins);
+}
+
+static void probe_beside_an_update(scene *s)
+{
+    sqlite3 *other = client_open(s->database);
+    sqlite3_stmt *probes = client_prepare(
+        s->db, "SELECT a.v, b.v, (SELECT c.v FROM t c WHERE c.id = a.id) FROM t a "
+               "CROSS JOIN t b ON b.id = a.id ORDER BY a.id");
+    for (int i = 1; i <= JOINED; i++) {
+        assert_true(client_step(probes));
+        for (int c = 0; c < 3; c++) assert_int_equal(sqlite3_column_int(probes, c), i);
+        if (i == 5) client_run(other, "UPDATE t SET v = v + 1000");
+        if (i == 10) client_run(other, "SELECT memwal_flush('t'), memwal_merge('t')");
+    }
+    assert_false(client_step(probes));
+    client_finalize(probes);
+    assert_int_equal(client_ask(s->db, "SELECT min(v) FROM t"), 1001);
+    client_close(other);
+}
+
+/* L25: a statement that scans and then looks up takes both from one moment. */
+static void a_scan_and_its_lookups_see_one_moment(void **state)
+{
+    (void)state;
+    everywhere(JOINED, probe_beside_an_update);
+}
+
+enum { ADDERS = 3, ADDED = 150 };
+
+typedef struct adder {
+    pthread_t thread;
+    const scene *scene;
+    bool temp;
+    int failed;
+} adder;
+
+/* Adds 1 to one row again and again, on a connection of its own. */
+static void *add(void *arg)
+{
+    adder *self = arg;
+    sqlite3 *db = client_open(self->temp ? ":memory:" : self->scene->database);
+    if (self->temp) {
+        client_run(db, "CREATE VIRTUAL TABLE temp.t USING memwal(path = '%s/store')",
+                   self->scene->folder);
+    }
+    for (int i = 0; i < ADDED; i++) {
+        if (client_try(db, NULL, "UPDATE t SET v = v + 1 WHERE id = 1") != SQLITE_OK) {
+            self->failed++;
+        }
+    }
+    client_close(db);
+    return NULL;
+}
+
+/* L26: who changes a row sees what was committed, and queued, before: no addition is lost, neither
+** of tables of one database nor of those in temp, whose commits share syncs. */
+static void additions_at_the_same_time_all_count(void **state)
+{
+    (void)state;
+    for (int temp = 0; temp < 2; temp++) {
+        scene s = {.text = false};
+        scene_create(&s);
+        client_run(s.db, "CREATE VIRTUAL TABLE u USING memwal(id INTEGER PRIMARY KEY, v, "
+                         "path = '%s/store')", s.folder);
+        client_run(s.db, "INSERT INTO t(id, v) VALUES(1, 0); INSERT INTO u VALUES(1, 0)");
+        adder adders[ADDERS];
+        for (int i = 0; i < ADDERS; i++) {
+            adders[i] = (adder){.scene = &s, .temp = temp};
+            assert_int_equal(pthread_create(&adders[i].thread, NULL, add, &adders[i]), 0);
+        }
+        for (int i = 0; i < ADDERS; i++) {
+            assert_int_equal(pthread_join(adders[i].thread, NULL), 0);
+            assert_int_equal(adders[i].failed, 0);
+        }
+        assert_int_equal(client_ask(s.db, temp ? "SELECT v FROM u" : "SELECT v FROM t"),
+                         ADDERS * ADDED);
+        scene_end(&s);
+    }
+}
+
 int main(void)
 {
     client_use_memory();
@@ -437,6 +561,9 @@ int main(void)
         cmocka_unit_test(a_replace_that_fails_half_way_puts_every_row_back),
         cmocka_unit_test(a_row_is_seen_by_its_transaction_at_once_and_by_others_after_commit),
         cmocka_unit_test(a_temp_table_shows_rows_of_other_connections_after_commit),
+        cmocka_unit_test(a_join_beside_deletes_gives_whole_rows),
+        cmocka_unit_test(a_scan_and_its_lookups_see_one_moment),
+        cmocka_unit_test(additions_at_the_same_time_all_count),
     };
     return cmocka_run_group_tests_name("api_cases", tests, NULL, NULL);
 }

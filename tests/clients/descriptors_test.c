@@ -105,7 +105,7 @@ static int live_with(rlim_t limit)
     return 0;
 }
 
-/* C66: 60 files, 20 cursors, inserts, flushes and merges. Sixteen descriptors are enough for all. */
+/* C66: 60 files, 20 cursors, inserts, flushes, merges. Sixteen descriptors are enough for all. */
 static void few_descriptors_are_enough(void **state)
 {
     (void)state;

@@ -132,10 +132,11 @@ static sqlite3 *make_table(const char *options)
 /* Rows first .. first + count - 1, which no compression makes smaller. */
 static int put_rows(sqlite3 *db, int64_t first, int64_t count, int bytes, char *words)
 {
-    return client_try(db, words,
-                      "WITH RECURSIVE c(i) AS (SELECT %lld UNION ALL SELECT i + 1 FROM c LIMIT %lld)"
-                      " INSERT INTO t SELECT i, i * 7, randomblob(%d) FROM c",
-                      (long long)first, (long long)count, bytes);
+    return client_try(
+        db, words,
+        "WITH RECURSIVE c(i) AS (SELECT %lld UNION ALL SELECT i + 1 FROM c LIMIT %lld)"
+        " INSERT INTO t SELECT i, i * 7, randomblob(%d) FROM c",
+        (long long)first, (long long)count, bytes);
 }
 
 static void must_put_rows(sqlite3 *db, int64_t first, int64_t count, int bytes)
@@ -513,7 +514,8 @@ int main(int argc, char **argv)
     int failed = 0;
     small_disk = may_mount();
     if (small_disk) failed = cmocka_run_group_tests_name("a small disk", tests, NULL, NULL);
-    if (!small_disk) print_message("nothing may be mounted here: with a limit of file sizes only\n");
+    if (!small_disk)
+        print_message("nothing may be mounted here: with a limit of file sizes only\n");
     small_disk = false;
     return failed + cmocka_run_group_tests_name("a size limit", tests, NULL, NULL);
 }

@@ -336,8 +336,10 @@ static void large_generations_are_merged_under_a_limit(void **state)
                    " background = 'off', merge_generations = 1000, memtable = '256MB')");
     for (int i = 0; i < GENERATIONS; i++) {
         int bytes = i == GENERATIONS / 2 ? 20 * LARGE : LARGE;
-        client_run(db, "INSERT OR REPLACE INTO t VALUES(%d, randomblob(%d));"
-                       "SELECT memwal_flush('t')", i * 7 % 150, bytes);
+        client_run(db,
+                   "INSERT OR REPLACE INTO t VALUES(%d, randomblob(%d));"
+                   "SELECT memwal_flush('t')",
+                   i * 7 % 150, bytes);
     }
     client_close(db);
     client_worker worker = client_worker_start(arguments);
@@ -351,7 +353,7 @@ static void large_generations_are_merged_under_a_limit(void **state)
 /* Statements while the limit moves; what was acknowledged is counted. */
 static int live(uint64_t seed)
 {
-    enum { STEPS = 400 };
+    enum { STEPS = 300 };
     char words[CLIENT_TEXT_BYTES];
     int64_t count = 0;
     int refused = 0;
@@ -394,7 +396,7 @@ static void a_limit_that_moves_loses_nothing(void **state)
     (void)state;
     const char *given = getenv("MEMORY_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 10) : client_now_us();
-    for (int i = 0; i < 4; i++, seed++) {
+    for (int i = 0; i < 3; i++, seed++) {
         char number[32];
         snprintf(number, sizeof number, "%" PRIu64, seed);
         print_message("again: MEMORY_SEED=%" PRIu64 " %s\n", seed, client_own_program());

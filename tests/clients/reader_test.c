@@ -125,6 +125,49 @@ static void the_reader_gives_the_rows_of_select_for_every_kind_of_key(void **sta
     show_met(&met);
 }
 
+/* Two generations of texts whose parts come again, but hardly in the same page. */
+static void fill_with_texts(place *here)
+{
+    client_run(here->db, "CREATE TEMP TABLE part AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+                         "SELECT i + 1 FROM n WHERE i < 500) SELECT i, hex(randomblob(16)) AS word "
+                         "FROM n");
+    for (int first = 0; first < 2; first++) {
+        client_run(here->db,
+                   "INSERT INTO t(id, txt, num) WITH RECURSIVE n(i) AS (SELECT %d UNION ALL "
+                   "SELECT i + 2 FROM n WHERE i < 6000) SELECT printf('key-%%06d', i), "
+                   "(SELECT group_concat(word, ' ') FROM part WHERE part.i %% 41 = n.i * 7 %% 41), i "
+                   "FROM n", first);
+        client_run(here->db, "SELECT memwal_flush('t')");
+    }
+}
+
+/* I9: a compaction trains dictionaries: the same rows, in less, for engine and reader. */
+static void the_reader_gives_the_rows_of_a_compacted_store(void **state)
+{
+    (void)state;
+    static const char *const size = "SELECT sum(bytes) FROM memwal_files('t') WHERE kind = 'table'";
+    place here;
+    lines met = {0};
+    reader r = reader_start();
+    place_make(&here, &key_kinds[1], seed, "background = off, memtable = '64MB'");
+    fill_with_texts(&here);
+    int64_t before = client_ask(here.db, size);
+    client_run(here.db, "SELECT memwal_compact('t')");
+    int64_t after = client_ask(here.db, size);
+    print_message("bytes before and after: %lld, %lld\n", (long long)before, (long long)after);
+    assert_true(after < before - before / 20);
+    read_and_compare(&here, &r, &met);
+    client_close(here.db);
+    lines closed = reader_ask(&r, here.store);
+    place_open(&here);
+    compare(&here, &closed);
+    lines_free(&closed);
+    lines_free(&met);
+    client_check_store(here.db);
+    place_remove(&here);
+    reader_stop(&r);
+}
+
 /* --worker FOLDER SEED KIND: changes the table until it is killed. */
 static int worker(char **arguments)
 {
@@ -161,8 +204,8 @@ static void the_reader_gives_the_rows_that_a_killed_store_opens_with(void **stat
     reader r = reader_start();
     for (int k = 0; k < KEY_KINDS; k++) {
         place here;
-        place_make(&here, &key_kinds[k], seed, "memtable = '16KB', group_rows = 24, page_bytes = 300, "
-                                               "file_bytes = '16KB'");
+        place_make(&here, &key_kinds[k], seed,
+                   "memtable = '16KB', group_rows = 24, page_bytes = 300, file_bytes = '16KB'");
         for (long i = 0; i < kills; i++) {
             client_close(here.db);
             change_until_killed(&here);
@@ -434,6 +477,7 @@ int main(int argc, char **argv)
     printf("again: build/plain/tests/clients/reader_test --seed %" PRIu64 "\n", seed);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reader_gives_the_rows_of_select_for_every_kind_of_key),
+        cmocka_unit_test(the_reader_gives_the_rows_of_a_compacted_store),
         cmocka_unit_test(the_reader_gives_the_rows_that_a_killed_store_opens_with),
         cmocka_unit_test(the_reader_finds_every_changed_byte),
         cmocka_unit_test(engine_and_reader_judge_each_damage_alike),

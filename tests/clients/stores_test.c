@@ -1,4 +1,4 @@
-/* stores_test.c: many stores in one process: what one does is no matter of the others. And one store
+/* stores_test.c: many stores in one process: what one does is no matter of the others. One store
 ** under readers and closes that are in the way of its merges.
 **
 **   stores_test                            the tests
@@ -118,8 +118,10 @@ static void idle_stores_do_not_hold_a_writer_back(void **state)
     sqlite3 *db = client_open(file);
     for (int i = 0; i < STORES; i++) {
         snprintf(name, sizeof name, "t%d", i);
-        client_run(db, "CREATE VIRTUAL TABLE %s USING memwal(id INTEGER PRIMARY KEY, v,"
-                       " memtable = '1MB')", name);
+        client_run(db,
+                   "CREATE VIRTUAL TABLE %s USING memwal(id INTEGER PRIMARY KEY, v,"
+                   " memtable = '1MB')",
+                   name);
         if (i < STORES - 1) put_rows(db, name, 0, IDLE_ROWS, 1000);
     }
     for (int i = 0; i < ROUNDS; i++) {
@@ -154,8 +156,8 @@ static int64_t disk_bytes(sqlite3 *db)
     return bytes;
 }
 
-/* C34: 60 MB of churn over 3 MB of rows while a cursor is open. It keeps the files of its moment and
-** no others; when it closes they go. */
+/* C34: 60 MB of churn over 3 MB of rows while a cursor is open. It keeps the files of its moment
+** and no others; when it closes they go. */
 static void disk_use_falls_back_when_a_reader_ends(void **state)
 {
     (void)state;
@@ -233,8 +235,7 @@ static void closing_does_not_wait_for_a_large_merge(void **state)
     print_message("closed in %" PRIu64 " ms\n", took_us / 1000);
     assert_in_range(took_us, 0, 2000000); /* a second, on a machine that does other things too */
     db = client_open(file);
-    assert_int_equal(client_ask(db, "SELECT count(*) FROM t WHERE length(v) = 1000"),
-                     FILES * ROWS);
+    assert_int_equal(client_ask(db, "SELECT count(*) FROM t WHERE length(v) = 1000"), FILES * ROWS);
     assert_int_equal(tables_on_disk(path), client_figure(db, "files"));
     client_check_store(db);
     client_close(db);

@@ -550,6 +550,85 @@ static void an_interrupted_compaction_keeps_what_is_finished(void **state)
     assert_true(kept > 1);
 }
 
+typedef struct busy_writer {
+    mw_db *db;
+    int64_t id;
+} busy_writer;
+
+/* Writes a generation each time it is asked, and gives up after far too many. */
+static bool write_meanwhile(void *arg)
+{
+    busy_writer *self = arg;
+    fill_and_flush(self->db, self->id, 3, "m");
+    self->id += 2;
+    return self->id > 2000;
+}
+
+/* C65: what is flushed while a compaction or a merge runs is not its own: it comes to an end. */
+static void a_compaction_ends_while_others_write(void **state)
+{
+    (void)state;
+    mw_options options = quiet_options();
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    for (int64_t i = 0; i < 4; i++) fill_and_flush(db, 10 * i, 15, "x");
+    busy_writer writer = {db, 100};
+    uint64_t removed;
+    uint32_t folded;
+    assert_int_equal(mw_db_compact(db, write_meanwhile, &writer, &removed, NULL), MW_OK);
+    int64_t pending = engine_figure(db, "generations");
+    assert_in_range(pending, 1, 20);
+    assert_int_equal(mw_db_merge(db, 0, write_meanwhile, &writer, &folded, NULL), MW_OK);
+    assert_int_equal(folded, pending);
+    assert_int_equal(engine_count(db), 45 + writer.id - 100 + 1);
+    assert_string_equal(engine_check(db), "ok");
+    engine_close(db);
+    engine_end(world);
+}
+
+/* What was read of files that are gone takes no room in the cache. */
+static void pages_of_merged_files_leave_the_cache(void **state)
+{
+    (void)state;
+    mw_options options = quiet_options();
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    fill_and_flush(db, 0, 100, "a");
+    fill_and_flush(db, 0, 100, "b");
+    assert_int_equal(engine_count(db), 100);
+    assert_true(engine_figure(db, "cache_bytes") > 0);
+    for (int64_t id = 0; id < 100; id++) engine_delete(db, id);
+    engine_flush(db);
+    uint64_t removed;
+    assert_int_equal(mw_db_compact(db, NULL, NULL, &removed, NULL), MW_OK);
+    assert_int_equal(engine_figure(db, "files"), 0);
+    assert_int_equal(engine_figure(db, "cache_bytes"), 0);
+    assert_int_equal(engine_figure(db, "index_bytes"), 0);
+    engine_close(db);
+    engine_end(world);
+}
+
+/* Rows that lived in the deepest of several levels, and are all deleted: the room comes back by
+** the merges that are due, though tombstones are too small to fill a level. */
+static void deleted_rows_give_their_room_back(void **state)
+{
+    (void)state;
+    enum { ROWS = 2000 };
+    mw_options options = little_options();
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    for (int64_t i = 0; i < ROWS; i++) engine_put(db, i * 7919 % ROWS, "a row of some length");
+    assert_true(engine_figure(db, "base_levels") > 1);
+    for (int64_t i = 0; i < ROWS; i++) engine_delete(db, i * 1009 % ROWS);
+    engine_flush(db);
+    for (int64_t i = 0; i < 200; i++) engine_put(db, ROWS, "x"); /* writers merge */
+    assert_int_equal(engine_figure(db, "rows"), 1);
+    assert_in_range(engine_figure(db, "physical_rows"), 0, ROWS / 20);
+    assert_string_equal(engine_check(db), "ok");
+    engine_close(db);
+    engine_end(world);
+}
+
 static mw_db *open_for_jobs(sim *world, const mw_options *options)
 {
     mw_db *db = engine_open(world, options);
@@ -716,6 +795,9 @@ int main(void)
         cmocka_unit_test(copied_groups_are_as_if_merged),
         cmocka_unit_test(damage_is_not_copied),
         cmocka_unit_test(an_interrupted_compaction_keeps_what_is_finished),
+        cmocka_unit_test(a_compaction_ends_while_others_write),
+        cmocka_unit_test(deleted_rows_give_their_room_back),
+        cmocka_unit_test(pages_of_merged_files_leave_the_cache),
         cmocka_unit_test(a_job_that_fails_changes_nothing),
         cmocka_unit_test(writers_do_not_wait_for_a_merge_of_a_long_backlog),
         cmocka_unit_test(a_merge_of_large_rows_stays_in_memory),

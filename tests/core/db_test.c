@@ -75,6 +75,38 @@ static void defaults_are_those_of_the_documentation(void **state)
     assert_true(strchr(mw_db_zstd_version(), '.') != NULL);
 }
 
+/* C11: a folder that cannot be synced holds no store: which, and the call. A store that gets onto
+** such a file system is refused its first flush, and keeps what it has. */
+static void a_folder_that_cannot_be_synced_is_refused(void **state)
+{
+    (void)state;
+    sim *world = sim_create();
+    mw_store_id id;
+    mw_err err = {0};
+    sim_fail(world, SIM_DIR_SYNC, 1, EINVAL, true);
+    assert_int_equal(create(world, ENGINE_STORE, &id, &err), MW_IO);
+    assert_int_equal(err.sys, EINVAL);
+    assert_non_null(strstr(err.text, "a new store in store: directory sync of manifest-"));
+    assert_non_null(strstr(err.text, "Invalid argument: this file system cannot make names"));
+    sim_destroy(world);
+    world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    engine_put(db, 1, "a");
+    sim_fail(world, SIM_DIR_SYNC, 1, EINVAL, true);
+    uint64_t generation;
+    err = (mw_err){0};
+    assert_int_equal(mw_db_flush(db, 1000, &generation, &err), MW_IO);
+    assert_non_null(strstr(err.text, "sync of the folder of wal-"));
+    assert_string_equal(engine_rows(db), "1=a");
+    sim_fail_clear(world);
+    engine_put(db, 2, "b");
+    engine_close(db);
+    db = engine_open(world, NULL);
+    assert_string_equal(engine_rows(db), "1=a 2=b");
+    engine_close(db);
+    engine_end(world);
+}
+
 /* C61: parent missing, path a file: each error has path and reason. */
 static void a_creation_that_cannot_be_says_why(void **state)
 {
@@ -529,6 +561,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_store_is_empty_and_has_an_identity),
         cmocka_unit_test(defaults_are_those_of_the_documentation),
+        cmocka_unit_test(a_folder_that_cannot_be_synced_is_refused),
         cmocka_unit_test(a_creation_that_cannot_be_says_why),
         cmocka_unit_test(a_creation_is_whole_or_not_at_all),
         cmocka_unit_test(a_creation_that_fails_can_be_repeated),

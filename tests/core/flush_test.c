@@ -741,6 +741,35 @@ static void a_wait_for_merges_ends_when_an_undecided_transaction_stops_them(void
     engine_end(world);
 }
 
+/* I14: what an earlier life has left to merge, more than writers are refused for, holds nobody back
+** before the store is owned: nothing is merged until then. */
+static void the_first_write_does_not_wait_for_merges_that_it_makes_possible(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_options options = engine_options();
+    options.background = false;
+    options.merge_generations = 100;
+    mw_db *db = engine_open(world, &options);
+    pile_up(db, 8);
+    engine_close(db);
+    options.background = true;
+    options.merge_generations = 2; /* refused from 8 on */
+    db = engine_open(world, &options);
+    mw_options more_cache = options;
+    more_cache.cache_bytes *= 2;
+    assert_int_equal(mw_db_set_options(db, &options, &more_cache, 1000, NULL), MW_OK);
+    assert_non_null(engine_store(db)->thread);
+    engine_call put = put_call(db, 100, "x");
+    engine_start(&put);
+    assert_true(engine_ends(&put, 10000));
+    assert_int_equal(engine_wait(&put), MW_OK);
+    engine_put(db, 101, "x");
+    engine_wait_figure(db, "merges", 1);
+    engine_close(db);
+    engine_end(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -767,6 +796,7 @@ int main(void)
         cmocka_unit_test(without_a_thread_writers_are_refused_with_the_merges_failure),
         cmocka_unit_test(nobody_is_held_back_for_an_undecided_transaction),
         cmocka_unit_test(a_wait_for_merges_ends_when_an_undecided_transaction_stops_them),
+        cmocka_unit_test(the_first_write_does_not_wait_for_merges_that_it_makes_possible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

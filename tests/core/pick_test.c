@@ -157,6 +157,7 @@ static const pick_case due_cases[] = {
     {"2:a-c*200 2:d-k*1800 2:l-z*1800 1:a-b*600 1:n-p*600 1:q-z*500", "merge 1:a-b>2 2:a-c"},
     {"2:a-c*1800 2:h-z*1800 1:a-b*600 1:d-f*600 1:q-z*500", "move 1:d-f>2"},
     {"2:a-c*1800 2:h-z*1800 1:a-b*600 1:d-f*600! 1:q-z*500", "merge 1:d-f>2"},
+    {"2:h-k*1800 2:l-z*1800 1:a-b*600! 1:h-i*600 1:q-z*500", "merge 1:a-b>2"},
     /* neighbours that overlap nothing more go along */
     {"2:a-k*1800 2:l-z*1800 1:a-b*500 1:c-d*600 1:e-f*501 1:g-n*1",
      "merge 1:a-b,1:c-d,1:e-f>2 2:a-k"},
@@ -195,8 +196,9 @@ static void waste_makes_a_merge_due(void **state)
     } cases[] = {
         {"1:a-z 0:a-z 0:a-z", 21, false}, {"1:a-z 0:a-z 0:a-z", 20, false},
         {"1:a-z 0:a-z 0:a-z", 19, true},  {"0:a-z 0:a-z", 1, true},
-        {"0:a-z 0:a-z", 0, true},         {"2:a-z 1:a-z 0:a-z 0:a-z", 10, false},
+        {"0:a-z 0:a-z", 0, true},         {"2:a-z 1:a-z 0:a-z 0:a-z", 20, false},
         {"1:a-z 0:a-z", 10, true},        {"1:a-z", 1, false},
+        {"2:a-z 1:a-b", 10, false},       {"2:a-z 1:a-b", 9, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         little s;
@@ -233,6 +235,8 @@ static void generations_are_picked_oldest_first(void **state)
     } cases[] = {
         {"", 0, UINT64_MAX, "-"},
         {"1:a-z", 0, UINT64_MAX, "-"},
+        {"1:a-k*1600 1:l-z*2000", 0, UINT64_MAX, "-"}, /* no deeper for nothing */
+        {"1:a-k*1600 1:l-z*2000 0:a-z", 0, UINT64_MAX, "deepen 1:a-k,1:l-z>2"},
         {"0:a-z", 0, UINT64_MAX, "move 0:a-z>1 1 generations"},
         {"0:a-z!", 0, UINT64_MAX, "merge 0:a-z>1 1 generations"},
         {"0:a-z*3", 0, UINT64_MAX, "move 0:a-z>1 1 generations"},

@@ -512,6 +512,14 @@ static void what_is_above_a_limit_is_refused(void **state)
     assert_int_equal(mw_txn_put(txn, engine_key(2, key), row, &replaced, &err), MW_TOOBIG);
     assert_string_equal(err.text, "a key of 8 and a row of 1073741825 bytes, the limit is "
                                   "1073741824 each");
+    /* C57: lengths that would be small ones in 32 bits. */
+    mw_slice wraps = mw_slice_of(&byte, (UINT64_C(1) << 32) + 5);
+    err = (mw_err){0};
+    assert_int_equal(mw_txn_put(txn, engine_key(2, key), wraps, &replaced, &err), MW_TOOBIG);
+    assert_non_null(strstr(err.text, "a row of 4294967301 bytes, the limit is 1073741824"));
+    err = (mw_err){0};
+    assert_int_equal(mw_txn_put(txn, wraps, mw_slice_of(NULL, 0), &replaced, &err), MW_TOOBIG);
+    assert_string_equal(err.text, "a key of 4294967301 bytes, the limit is 65535");
     err = (mw_err){0};
     mw_slice longer = mw_slice_of(&byte, 65536);
     assert_int_equal(mw_txn_put(txn, longer, mw_slice_of(NULL, 0), &replaced, &err), MW_TOOBIG);

@@ -334,6 +334,8 @@ static void what_cannot_be_honoured_is_refused_by_name(void **state)
             "memwal: a: COLLATE mine cannot be honoured: expected BINARY, NOCASE or RTRIM");
     refused(*state, LIST("a TEXT COLLATE NOCASE PRIMARY KEY"),
             "memwal: a: COLLATE NOCASE cannot be honoured on the primary key, which is BINARY");
+    refused(*state, LIST("a TEXT COLLATE NOCASE", "PRIMARY KEY(a COLLATE BINARY)"),
+            "memwal: a: COLLATE NOCASE cannot be honoured on the primary key, which is BINARY");
     refused(*state, LIST("a TEXT", "PRIMARY KEY(a COLLATE RTRIM)"),
             "memwal: a: COLLATE RTRIM cannot be honoured on the primary key, which is BINARY");
     refused(*state, LIST("a DEFAULT (random())"),
@@ -346,12 +348,27 @@ static void what_cannot_be_honoured_is_refused_by_name(void **state)
             "memwal: a: DEFAULT CURRENT_TIMESTAMP is not built yet: it differs by row");
 }
 
-/* Only the exact word INTEGER makes the rowid of a key, as in an ordinary table. */
+/* As in an ordinary table, where quotes do not make another type of it. */
+static void integer_in_quotes_is_a_rowid(void **state)
+{
+    static const char *const types[] = {"INTEGER", "\"integer\"", "'INTEGER'", "[INTEGER]",
+                                        "`Integer`"};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        char column[64];
+        snprintf(column, sizeof column, "a %s PRIMARY KEY", types[i]);
+        mx_args *args = parsed(*state, LIST(column, "b"));
+        assert_true(args->rowid_alias);
+        mx_args_free(args);
+    }
+}
+
+/* Only the word INTEGER alone makes the rowid of a key, as in an ordinary table. */
 static void keys_of_other_types_are_no_rowids(void **state)
 {
     static const char *const types[] = {"",           "BLOB",         "REAL",         "DATE",
                                         "INT",        "BIGINT",       "INTEGER(8)",   "TEXT",
-                                        "\"INTEGER\"", "INTEGER UNSIGNED", "UNSIGNED INTEGER"};
+                                        "\"INT\"",    "INTEGER UNSIGNED", "UNSIGNED INTEGER",
+                                        "\"INTEGER\" INTEGER"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         char column[64];
         snprintf(column, sizeof column, "a %s PRIMARY KEY DEFAULT 1", types[i]);
@@ -475,6 +492,7 @@ int main(void)
         cmocka_unit_test(options_are_set),
         cmocka_unit_test(bad_options_are_refused_with_what_is_allowed),
         cmocka_unit_test(what_cannot_be_honoured_is_refused_by_name),
+        cmocka_unit_test(integer_in_quotes_is_a_rowid),
         cmocka_unit_test(keys_of_other_types_are_no_rowids),
         cmocka_unit_test(keys_of_several_columns_have_a_hidden_one),
         cmocka_unit_test(mistakes_say_what_was_expected_and_found),

@@ -103,7 +103,7 @@ UPDATE i_memwal SET id = id - 1;
 SELECT * FROM same;
 
 -- C38: every id moves once
-CREATE VIRTUAL TABLE c38 USING memwal(id INTEGER PRIMARY KEY, v, background = off);
+CREATE VIRTUAL TABLE c38 USING memwal(id INTEGER PRIMARY KEY, v, background = off, memtable = '16KB');
 INSERT INTO c38 SELECT value, value FROM generate_series(1, 1000);
 UPDATE c38 SET id = id + 1000;
 SELECT changes(), count(*), min(id), max(id), sum(id = v + 1000) FROM c38;

@@ -154,6 +154,24 @@ CREATE VIRTUAL TABLE s USING memwal(a TEXT, b INT, v, PRIMARY KEY(a, b), path = 
 SELECT memwal_flush('q');
 SELECT quote(id_min), id_max IS id_min FROM memwal_files('p') WHERE kind = 'table';
 
+-- a list behind so many other terms that SQLite does not tell that it is one
+CREATE VIRTUAL TABLE far USING memwal(k TEXT PRIMARY KEY, v);
+INSERT INTO far VALUES ('1', 1), ('01', 2), ('1.0', 3), ('2', 4);
+SELECT k, v FROM far WHERE v < 1000 AND v < 1001 AND v < 1002 AND v < 1003 AND v < 1004 AND v < 1005 AND v < 1006 AND v < 1007
+  AND v < 1008 AND v < 1009 AND v < 1010 AND v < 1011 AND v < 1012 AND v < 1013 AND v < 1014 AND v < 1015
+  AND v < 1016 AND v < 1017 AND v < 1018 AND v < 1019 AND v < 1020 AND v < 1021 AND v < 1022 AND v < 1023
+  AND v < 1024 AND v < 1025 AND v < 1026 AND v < 1027 AND v < 1028 AND v < 1029 AND v < 1030 AND v < 1031
+  AND k IN (SELECT CAST(value AS INT) FROM (SELECT 1 AS value)) ORDER BY v;
+
+-- one number for two columns, whose texts it may be equal to: sorted by the second one all the same
+CREATE VIRTUAL TABLE mixed USING memwal(a, b, c, PRIMARY KEY(a, b, c));
+INSERT INTO mixed VALUES (1, '1', 1), ('1', 1, 0), ('1', '01', 2), (1, 1, 3);
+CREATE TABLE lone(i INT);
+INSERT INTO lone VALUES (1);
+SELECT quote(a), quote(b), c FROM mixed WHERE a = (SELECT i FROM lone) AND b = (SELECT i FROM lone) ORDER BY b, c;
+SELECT quote(a), quote(b), c FROM mixed WHERE a = (SELECT i FROM lone) ORDER BY b, c;
+SELECT quote(a), quote(b), c FROM mixed WHERE a = (SELECT i FROM lone) ORDER BY b DESC, c DESC;
+
 -- C56: a database in UTF-16, where texts have another order
 .open wide.db
 PRAGMA encoding = 'UTF-16le';

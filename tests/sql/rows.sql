@@ -38,7 +38,7 @@ SELECT memwal_flush('c23') IS NOT NULL, memwal_merge('c23') >= 0;
 SELECT count(*), memwal_count('c23'), memwal_check('c23') FROM c23;
 
 -- C26: the count counts ids that live, not writes
-CREATE VIRTUAL TABLE c26 USING memwal(id INTEGER PRIMARY KEY, round, background = off);
+CREATE VIRTUAL TABLE c26 USING memwal(id INTEGER PRIMARY KEY, round, background = off, memtable = '64KB');
 BEGIN;
 INSERT INTO c26 SELECT value, 1 FROM generate_series(1, 10000);
 INSERT OR REPLACE INTO c26 SELECT value, 2 FROM generate_series(1, 10000);
@@ -155,3 +155,9 @@ SELECT id, typeof(v), quote(v) FROM c58;
 SELECT memwal_flush('c58');
 SELECT id FROM c58;
 SELECT id, typeof(v), quote(v) FROM c58;
+
+-- RETURNING shows what was given: the row that is stored has an id and defaults as well
+CREATE VIRTUAL TABLE returned USING memwal(id INTEGER PRIMARY KEY, v INT DEFAULT 5);
+INSERT INTO returned(v) VALUES ('7') RETURNING quote(id), rowid, typeof(v);
+INSERT INTO returned(id) VALUES ('9') RETURNING id, quote(v);
+SELECT id, v, last_insert_rowid() FROM returned;
