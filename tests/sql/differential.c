@@ -18,7 +18,8 @@
 ** openly that it differs: NULL for a column with DEFAULT, blobs as text ids, UPDATE OR REPLACE of
 ** many ids; and the highest of all ids, after which SQLite takes random ones; and what an ordinary
 ** table answers in one way when it scans and in another when it seeks: the real -2^63 against that
-** integer, and integers that no real is equal to against a REAL id. */
+** integer, and integers that no real is equal to against a REAL id. And an UPDATE whose WHERE has a
+** sub-query over what it sets: an ordinary table (3.40) may find rows by what it has just set. */
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -439,7 +440,7 @@ static void say_list_condition(world *w)
         say_id(w);
         say(w, ")");
         break;
-    case 1: say(w, "(id, id2) IN (SELECT id, id2 FROM t WHERE a > 10)"); break;
+    case 1: say(w, "(id, id2) IN (SELECT id, id2 FROM t WHERE m > 10)"); break;
     default:
         for (int i = 0; i < equals; i++) {
             say(w, "%s %s ", part_names[i], one_in(w, 5) ? "IN (5, 'k1'," : "= (");
@@ -494,7 +495,7 @@ static void say_condition(world *w)
         say(w, ", 5)");
         break;
     case 9: say(w, "%s %s ", ONE_OF(w, columns), ONE_OF(w, operators)); say_value(w); break;
-    case 10: say(w, "%s IN (SELECT %s FROM t WHERE a > 10)", id, id); break;
+    case 10: say(w, "%s IN (SELECT %s FROM t WHERE m > 10)", id, id); break;
     default:
         say(w, "%s IN (SELECT CAST(column1 AS %s) FROM (VALUES (", id, types[pick(w, casts)]);
         say_value(w);
