@@ -28,8 +28,8 @@
 
 enum {
     CAP = 4096,
-    ONE_IN = 50,
-    SECOND = 6,
+    ONE_IN = 150,
+    SECOND = 12,
     CAP_SECOND = 6,  /* disk states of a second power cut               */
     DEEP_ONE_IN = 8, /* recoveries that flush and merge at the end, too */
     HANG_S = 120,
