@@ -121,11 +121,8 @@ static void sum_up(mw_compact *self, mw_file_run run)
 static void set_options(mw_compact *self, mw_compact_what what)
 {
     mw_store *store = self->store;
-    const mw_options now = mw_store_options(store);
     self->options = mw_version_table_options(self->version->manifest, store->epoch, 0);
-    self->options.compression = now.compression;
-    self->options.group_rows = now.group_rows;
-    self->options.page_bytes = now.page_bytes;
+    mw_store_set_table_options(store, &self->options);
     if (what == MW_COMPACT_ALL) {
         self->options.sample_bytes = mw_min(MW_TABLE_SAMPLE_BYTES, self->limits.file_bytes / 2);
     }

@@ -176,10 +176,7 @@ static mw_rc write_table(mw_store *store, const mw_generation *generation, const
     mw_table_options options = mw_version_table_options(from, file->epoch, file->number);
     options.sequence_min = sequence_before(generation, from) + 1;
     options.sequence_max = generation->sequence_last;
-    const mw_options now = mw_store_options(store);
-    options.compression = now.compression;
-    options.group_rows = now.group_rows;
-    options.page_bytes = now.page_bytes;
+    mw_store_set_table_options(store, &options);
     mw_table_writer *writer;
     mw_rc rc = mw_table_writer_create(store->env, store->dir, &options, &writer, err);
     if (rc != MW_OK) return rc;

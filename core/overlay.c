@@ -170,10 +170,7 @@ static mw_table_options table_options(mw_store *store, const mw_run *run)
     mw_table_options options = mw_version_table_options(store->birth, file->epoch, file->number);
     options.sequence_min = run->above + 1;
     options.sequence_max = run->through;
-    const mw_options now = mw_store_options(store);
-    options.compression = now.compression;
-    options.group_rows = now.group_rows;
-    options.page_bytes = now.page_bytes;
+    mw_store_set_table_options(store, &options);
     return options;
 }
 

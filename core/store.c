@@ -120,6 +120,14 @@ mw_options mw_store_options(mw_store *store)
     return options;
 }
 
+void mw_store_set_table_options(mw_store *store, mw_table_options *options)
+{
+    const mw_options now = mw_store_options(store);
+    options->compression = now.compression;
+    options->group_rows = now.group_rows;
+    options->page_bytes = now.page_bytes;
+}
+
 mw_rc mw_store_stopped(const mw_store *store, mw_err *err)
 {
     if (store->stopped.rc != MW_OK) {

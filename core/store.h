@@ -107,6 +107,8 @@ mw_version *mw_store_version(mw_store *store);
 
 /* The options as they are now: another thread may change them at any time. */
 mw_options mw_store_options(mw_store *store);
+/* What the options say of table files, as they are now. */
+void mw_store_set_table_options(mw_store *store, mw_table_options *options);
 
 /* Why writing has stopped, if it has: copies the words, returns the code. Requires `mutex`. */
 mw_rc mw_store_stopped(const mw_store *store, mw_err *err);
