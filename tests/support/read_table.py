@@ -67,6 +67,10 @@ class Scan:
     def left(self):
         return len(self.data) - self.at
 
+    def ahead(self):
+        need(self.left(), "nothing where an encoding should stand")
+        return self.data[self.at]
+
     def rest(self):
         return self.take(self.left())
 
@@ -169,13 +173,13 @@ def take_few(scan, count):
     need(1 <= different <= 256, "a page of few with %d values" % different)
     indexes = take_numbers(scan, count)
     need(all(index < different for index in indexes), "an index passes the few values")
-    need(scan.data[scan.at] in (2, 3, 4, 5, 6, 7, 8), "an encoding that few values never have")
+    need(scan.ahead() in (2, 3, 4, 5, 6, 7, 8), "an encoding that few values never have")
     values = take_page(scan, different)
     return [values[index] for index in indexes]
 
 
 def take_page(scan, count):
-    encoding = scan.data[scan.at] if scan.left() else 0
+    encoding = scan.ahead()
     if encoding in (2, 3):
         return [(INTEGER, value) for value in take_integers(scan, count)]
     if encoding in (4, 8):
