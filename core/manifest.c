@@ -32,7 +32,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coding.h"
 #include "hash.h"
 
 #define MANIFEST_MAGIC     "MWMANIF\n"
@@ -555,18 +554,23 @@ static void put_epoch(const mw_manifest_epoch *e, mw_buf *buf)
     mw_buf_u32(buf, e->sealed);
 }
 
+void mw_manifest_put_props(const mw_table_props *props, mw_buf *buf)
+{
+    mw_buf_u64(buf, props->rows);
+    mw_buf_u64(buf, props->tombstones);
+    mw_buf_u64(buf, props->bytes);
+    mw_buf_u64(buf, props->sequence_min);
+    mw_buf_u64(buf, props->sequence_max);
+    mw_buf_u64(buf, props->checksum);
+}
+
 static void put_file(const mw_manifest_file *f, mw_buf *buf)
 {
     mw_buf_u64(buf, f->epoch);
     mw_buf_u64(buf, f->number);
     mw_buf_u32(buf, f->level);
     mw_buf_u64(buf, f->generation);
-    mw_buf_u64(buf, f->props.rows);
-    mw_buf_u64(buf, f->props.tombstones);
-    mw_buf_u64(buf, f->props.bytes);
-    mw_buf_u64(buf, f->props.sequence_min);
-    mw_buf_u64(buf, f->props.sequence_max);
-    mw_buf_u64(buf, f->props.checksum);
+    mw_manifest_put_props(&f->props, buf);
     mw_buf_u32(buf, (uint32_t)f->keys.min.size);
     mw_buf_u32(buf, (uint32_t)f->keys.max.size);
     mw_buf_put_slice(buf, f->keys.min);
@@ -667,18 +671,23 @@ static void get_epoch(mw_scan *scan, mw_manifest_epoch *e, uint32_t *sealed)
     e->sealed = *sealed != 0;
 }
 
+void mw_manifest_get_props(mw_scan *scan, mw_table_props *props)
+{
+    props->rows = mw_scan_u64(scan);
+    props->tombstones = mw_scan_u64(scan);
+    props->bytes = mw_scan_u64(scan);
+    props->sequence_min = mw_scan_u64(scan);
+    props->sequence_max = mw_scan_u64(scan);
+    props->checksum = mw_scan_u64(scan);
+}
+
 static void get_file(mw_scan *scan, mw_manifest_file *f)
 {
     f->epoch = mw_scan_u64(scan);
     f->number = mw_scan_u64(scan);
     f->level = mw_scan_u32(scan);
     f->generation = mw_scan_u64(scan);
-    f->props.rows = mw_scan_u64(scan);
-    f->props.tombstones = mw_scan_u64(scan);
-    f->props.bytes = mw_scan_u64(scan);
-    f->props.sequence_min = mw_scan_u64(scan);
-    f->props.sequence_max = mw_scan_u64(scan);
-    f->props.checksum = mw_scan_u64(scan);
+    mw_manifest_get_props(scan, &f->props);
     uint32_t min_bytes = mw_scan_u32(scan);
     uint32_t max_bytes = mw_scan_u32(scan);
     f->keys.min = mw_scan_take(scan, min_bytes);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "arena.h"
+#include "coding.h"
 #include "schema.h"
 #include "table_write.h"
 
@@ -95,6 +96,10 @@ mw_rc mw_manifest_newest(const mw_env *env, int dir, uint64_t *number, mw_err *e
 ** showed: then it looks again. MW_MISSING: there is none. One reference. store as above. */
 mw_rc mw_manifest_load_newest(const mw_env *env, int dir, const mw_store_id *store,
                               mw_manifest **manifest, mw_err *err) MW_MUST_USE;
+
+/* A file's properties as bytes: manifests and adopt entries (run.h) have them alike. */
+void mw_manifest_put_props(const mw_table_props *props, mw_buf *buf);
+void mw_manifest_get_props(mw_scan *scan, mw_table_props *props);
 
 /* Encoded form (tests, golden files). */
 mw_rc mw_manifest_encode(const mw_manifest *manifest, mw_buf *buf, mw_err *err) MW_MUST_USE;

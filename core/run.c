@@ -125,12 +125,7 @@ void mw_adopted_encode(const mw_adopted *adopted, mw_buf *payload)
         const mw_manifest_file *file = &adopted->runs->runs[i]->file;
         mw_buf_u64(payload, file->epoch);
         mw_buf_u64(payload, file->number);
-        mw_buf_u64(payload, file->props.rows);
-        mw_buf_u64(payload, file->props.tombstones);
-        mw_buf_u64(payload, file->props.bytes);
-        mw_buf_u64(payload, file->props.sequence_min);
-        mw_buf_u64(payload, file->props.sequence_max);
-        mw_buf_u64(payload, file->props.checksum);
+        mw_manifest_put_props(&file->props, payload);
         mw_buf_bytes(payload, file->keys.min);
         mw_buf_bytes(payload, file->keys.max);
     }
@@ -153,12 +148,7 @@ static mw_rc decode_run(mw_scan *scan, mw_run *run, mw_err *err)
     mw_manifest_file *file = &run->file;
     file->epoch = mw_scan_u64(scan);
     file->number = mw_scan_u64(scan);
-    file->props.rows = mw_scan_u64(scan);
-    file->props.tombstones = mw_scan_u64(scan);
-    file->props.bytes = mw_scan_u64(scan);
-    file->props.sequence_min = mw_scan_u64(scan);
-    file->props.sequence_max = mw_scan_u64(scan);
-    file->props.checksum = mw_scan_u64(scan);
+    mw_manifest_get_props(scan, &file->props);
     mw_slice min = mw_scan_bytes(scan);
     mw_slice max = mw_scan_bytes(scan);
     if (scan->failed || min.size > MW_KEY_BYTES_MAX || max.size > MW_KEY_BYTES_MAX) {
