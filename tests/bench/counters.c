@@ -58,6 +58,25 @@ double bytes_on_disk(const char *folder)
     return bytes_found;
 }
 
+static const char *name_begins;
+static int names_found;
+
+static int add_name(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    (void)info;
+    const char *name = path + at->base;
+    names_found += kind == FTW_F && strncmp(name, name_begins, strlen(name_begins)) == 0;
+    return 0;
+}
+
+int files_named(const char *folder, const char *begin)
+{
+    name_begins = begin;
+    names_found = 0;
+    if (nftw(folder, add_name, 16, FTW_PHYS)) give_up("%s: %s", folder, strerror(errno));
+    return names_found;
+}
+
 void empty_folder(const char *folder)
 {
     if (nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS) && errno != ENOENT) {

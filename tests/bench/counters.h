@@ -9,6 +9,8 @@ double now_s(void);
 
 /* Room that the files of a folder take; a file that vanishes meanwhile counts or not. */
 double bytes_on_disk(const char *folder);
+/* How many files in it and below have names that begin so. */
+int files_named(const char *folder, const char *begin);
 /* Makes the folder, or removes all that is in it. */
 void empty_folder(const char *folder);
 

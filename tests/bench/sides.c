@@ -103,16 +103,25 @@ void side_end(side *s)
     empty_folder(s->folder);
 }
 
+/* A merge at work has generations that wait for it, or files that are not listed yet or any more. */
+static bool is_merging(const side *s)
+{
+    return memwal_figure(s->db, "t", "generations") >= MERGE_GENERATIONS ||
+           files_named(s->folder, "table-") != (int)memwal_figure(s->db, "t", "files");
+}
+
 /* Waits until the background thread has nothing more to do. */
 static void wait_for_merges(const side *s)
 {
     double before;
     double bytes = -1;
+    bool merging;
     do {
         before = bytes;
         usleep(20000);
+        merging = is_merging(s);
         bytes = memwal_figure(s->db, "t", "bytes_written");
-    } while (bytes > before || memwal_figure(s->db, "t", "generations") >= MERGE_GENERATIONS);
+    } while (bytes > before || merging);
 }
 
 void settle(const side *s)
