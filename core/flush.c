@@ -478,9 +478,10 @@ static mw_rc make_room_for_merge(mw_store *store, bool background, mw_err *err)
 {
     mw_store_lock(store);
     bool due = !background && !store->merging && mw_compact_due(store);
+    bool wake = due && store->options.background;
     mw_store_unlock(store);
     /* What an earlier process left is the thread's work, too, though nothing has started it yet. */
-    if (due && store->options.background) {
+    if (wake) {
         mw_background_wake(store);
         background = has_thread(store);
     }
