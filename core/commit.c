@@ -172,15 +172,17 @@ typedef struct group {
     uint64_t bytes; /* in the segment */
     mw_log_segment *segment;
     bool sync; /* before it is acknowledged */
+    bool lazy; /* nor soon after            */
 } group;
 
 static group choose(const mw_store *store)
 {
     group chosen = {.first = store->queue_first,
                     .segment = store->queue_first->segment,
-                    .durable_through = store->durable};
+                    .durable_through = store->durable,
+                    .lazy = true};
     /* Where nobody would sync it within 100 ms, the commit itself does. */
-    chosen.sync = store->options.durability == MW_DURABILITY_FULL || !store->thread;
+    bool eager = store->options.durability == MW_DURABILITY_FULL || !store->thread;
     size_t bytes = 0;
     for (mw_request *at = chosen.first; at && at->segment == chosen.segment; at = at->next) {
         bytes += at->payload.size;
@@ -188,7 +190,8 @@ static group choose(const mw_store *store)
         chosen.count++;
         chosen.bytes += mw_log_entry_bytes(at->payload.size);
         chosen.last_position = at->after.position;
-        chosen.sync = chosen.sync || at->sync;
+        chosen.sync = chosen.sync || at->sync || (eager && !at->lazy);
+        chosen.lazy = chosen.lazy && at->lazy;
     }
     return chosen;
 }
@@ -251,7 +254,7 @@ static void resolve_group(mw_store *store, const group *chosen, uint64_t fence)
     if (chosen->sync) {
         store->durable = mw_max(store->durable, good);
         store->unsynced_since_ns = 0;
-    } else if (store->unsynced_since_ns == 0) {
+    } else if (store->unsynced_since_ns == 0 && !chosen->lazy) {
         store->unsynced_since_ns = store->env->now_ns(store->env->ctx);
         store->env->cond_signal(store->env->ctx, store->work);
     }
@@ -303,6 +306,18 @@ void mw_commit_publish(mw_store *store, const mw_request *request)
     mw_store_lock(store);
     assert(store->queued.position == request->after.position);
     store->visible = request->after;
+    store->figures.commits++;
+    store->env->cond_broadcast(store->env->ctx, store->progress);
+    mw_store_unlock(store);
+}
+
+void mw_commit_stop_decided(mw_store *store, const mw_point *after, const mw_err *cause)
+{
+    mw_err stop = {0};
+    mw_fail(&stop, MW_PERSISTENCE, "%s", cause->text);
+    mw_store_lock(store);
+    mw_store_stop(store, &stop);
+    store->visible = *after;
     store->figures.commits++;
     store->env->cond_broadcast(store->env->ctx, store->progress);
     mw_store_unlock(store);

@@ -15,7 +15,9 @@ typedef struct mw_request {
     mw_buf payload;          /* encoded before it is queued                              */
     mw_log_segment *segment; /* where it goes                                            */
     bool publish;            /* light, abort: becomes visible as soon as it is decided   */
-    bool sync;               /* takes something back: durable whatever the durability is     */
+    bool sync;               /* takes something back, or a host relies on it: durable whatever
+                             ** the durability is                                            */
+    bool lazy;               /* nothing relies on it: whatever is synced later takes it along */
     mw_point after;          /* the store behind this entry; position: this entry's own  */
     mw_cond *cond;
     bool done;     /* the completion: set together with result                 */
@@ -40,6 +42,10 @@ mw_rc mw_commit_wait(mw_store *store, mw_request *request, mw_err *err) MW_MUST_
 
 /* Publishes a full transaction's entry, which is the last of the log. Requires the turn. */
 void mw_commit_publish(mw_store *store, const mw_request *request);
+
+/* The last entry counts, but the record that says so could not be written: makes `after` what is
+** visible and stops all writing. Requires the turn. */
+void mw_commit_stop_decided(mw_store *store, const mw_point *after, const mw_err *cause);
 
 /* Waits until everything queued up to position is published; a barrier: it writes nothing. */
 mw_rc mw_commit_settle(mw_store *store, uint64_t position, uint64_t deadline_ns,

@@ -167,22 +167,44 @@ static mw_rc take_lock(mw_store *store, mw_err *err)
     return sys ? mw_fail_sys(err, sys, "locking", store->path) : MW_OK;
 }
 
+/* Goes on behind the end that was left cleanly, if it really was: *clean. */
+static mw_rc resume(mw_store *store, mw_manifest *manifest, bool *clean, mw_err *err)
+{
+    mw_replay replay;
+    mw_rc rc = mw_recover_replay(store, manifest, NULL, &replay, err);
+    *clean = replay.last_clean && !replay.undecided && !replay.last_header.old;
+    if (rc == MW_OK && *clean) rc = mw_epoch_resume(store, &replay, err);
+    mw_replay_free(store->env, &replay);
+    return rc;
+}
+
+/* Was it refused because nothing can be written here, and not because something is broken? */
+static bool is_read_only(const mw_err *cause)
+{
+    int sys = cause->sys;
+    return cause->rc == MW_FULL || sys == EROFS || sys == EACCES || sys == EPERM;
+}
+
+/* Claims the next epoch. Where that cannot be done now the rows can be read all the same, and
+** whoever writes first tries again. */
+static mw_rc take_over(mw_store *store, mw_err *err)
+{
+    mw_err cause = {0};
+    mw_rc rc = mw_epoch_takeover(store, NULL, &cause);
+    if (rc == MW_UNDECIDED || (rc != MW_OK && is_read_only(&cause))) {
+        return mw_epoch_look(store, err);
+    }
+    return rc == MW_OK ? MW_OK : mw_fail(err, rc, "%s", cause.text);
+}
+
 /* After a clean end the log is read as it is; after any other the next epoch is claimed first. */
 static mw_rc recover(mw_store *store, mw_manifest *manifest, mw_err *err)
 {
     bool clean = true;
     bool written = mw_manifest_epoch_claimed(manifest) > 0;
     mw_rc rc = written ? mw_recover_read_state(store, &clean, err) : MW_OK;
-    if (rc != MW_OK) return rc;
-    if (clean) {
-        mw_replay replay;
-        rc = mw_recover_replay(store, manifest, &replay, err);
-        clean = replay.last_clean;
-        if (rc == MW_OK && clean) rc = mw_epoch_resume(store, &replay, err);
-        mw_replay_free(store->env, &replay);
-    }
-    if (rc == MW_OK && !clean) rc = mw_epoch_takeover(store, err);
-    return rc;
+    if (rc == MW_OK && clean) rc = resume(store, manifest, &clean, err);
+    return rc == MW_OK && !clean ? take_over(store, err) : rc;
 }
 
 static mw_rc open_store(mw_store *store, const mw_store_id *expected, mw_err *err)
@@ -217,7 +239,7 @@ mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
         mw_store_free(store);
         return rc;
     }
-    if (store->version->generation_count > 1) mw_background_wake(store);
+    if (store->segment && store->version->generation_count > 1) mw_background_wake(store);
     *db = (mw_db *)store;
     return MW_OK;
 }
@@ -292,6 +314,31 @@ const mw_schema *mw_db_schema(const mw_db *db) { return ((const mw_store *)db)->
 const mw_store_id *mw_db_store(const mw_db *db) { return &((const mw_store *)db)->id; }
 
 const char *mw_db_path(const mw_db *db) { return ((const mw_store *)db)->path; }
+
+mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *err)
+{
+    mw_store *store = store_of(db);
+    mw_rc rc = mw_turn_take(store, mw_store_deadline(store, wait_ms), err);
+    if (rc != MW_OK) return rc;
+    const char *host = (const char *)mw_buf_slice(&store->undecided_host).data;
+    bool needed = !store->owned && host; /* else somebody has been quicker */
+    if (needed) rc = judge->open(judge->arg, host, err);
+    if (needed && rc == MW_OK) {
+        rc = mw_epoch_takeover(store, judge, err);
+        judge->close(judge->arg);
+    }
+    mw_turn_give(store);
+    return rc;
+}
+
+mw_pledged mw_db_pledged(mw_db *db)
+{
+    mw_store *store = store_of(db);
+    mw_store_lock(store);
+    mw_pledged pledged = store->visible.pledged;
+    mw_store_unlock(store);
+    return pledged;
+}
 
 mw_options mw_db_options(mw_db *db) { return mw_store_options(store_of(db)); }
 

@@ -15,6 +15,7 @@
 #ifndef MW_DB_H
 #define MW_DB_H
 
+#include "pledge.h"
 #include "schema.h"
 #include "value.h"
 
@@ -55,7 +56,9 @@ mw_rc mw_db_create(const mw_env *env, const char *path, const mw_schema *schema,
 
 /* Opens a store. store: the identity it must have (else MW_MISMATCH), NULL: any. Locks the folder:
 ** MW_BUSY when another process has it open. After an unclean end it claims the next epoch and
-** replays the log. MW_MISSING: no store there. The db is the caller's: mw_db_close. */
+** replays the log; where nothing can be written (a full disk), or a pledge has to be settled first,
+** it only replays, and whoever writes first claims. MW_MISSING: no store there. The db is the
+** caller's: mw_db_close. */
 mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
                  const mw_store_id *store, mw_db **db, mw_err *err) MW_MUST_USE;
 
@@ -75,6 +78,14 @@ mw_rc mw_db_remove(const mw_env *env, const char *path, mw_err *err) MW_MUST_USE
 mw_rc mw_db_describe(const mw_env *env, const char *path, mw_store_id *store, mw_key_kind *key,
                      uint32_t *column_count, char **declaration, mw_err *err) MW_MUST_USE;
 
+/* After MW_UNDECIDED: the log ends with a pledged transaction, and a crash came before its decision.
+** Asks the judge, writes down his answer and claims the next epoch; afterwards the store can be
+** written. Until then it shows the state before that transaction. */
+mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *err) MW_MUST_USE;
+
+/* The newest pledge that was kept. */
+mw_pledged mw_db_pledged(mw_db *db);
+
 const mw_schema *mw_db_schema(const mw_db *db); /* borrowed while open */
 const mw_store_id *mw_db_store(const mw_db *db);
 const char *mw_db_path(const mw_db *db);
@@ -92,7 +103,8 @@ mw_rc mw_db_set_options(mw_db *db, const mw_options *from, const mw_options *to,
 
 /* Takes the store's turn, waiting up to wait_ms (then MW_BUSY), and opens a transaction. MW_FENCED,
 ** MW_PERSISTENCE, MW_CLOSED when the writer has stopped; MW_FULL when flushes or merges cannot keep
-** up: while they fall behind it waits first, for longer and longer. */
+** up: while they fall behind it waits first, for longer and longer. MW_UNDECIDED, as from all calls
+** that write: mw_db_settle first. */
 mw_rc mw_txn_begin(mw_db *db, uint64_t wait_ms, mw_txn **txn, mw_err *err) MW_MUST_USE;
 
 /* Does id live, in the newest state with this transaction's own changes? */
@@ -132,12 +144,20 @@ typedef enum mw_txn_kind {
 ** whatever is asked for. Without changes it writes nothing, but waits as mw_txn_settle does. */
 mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err) MW_MUST_USE;
 
+/* The same for a full transaction that shall happen if and only if a transaction of the host
+** database does: writes a prepare, synced whatever the durability is. mw_txn_commit is called when
+** the host's commit is durable, mw_txn_rollback when it has not happened and cannot happen any
+** more. pledge: borrowed for the call. */
+mw_rc mw_txn_pledge(mw_txn *txn, const mw_pledge *pledge, mw_err *err) MW_MUST_USE;
+
 /* Takes a prepare back, so that the transaction goes on (a host that said BUSY after it). Full: an
 ** abort record, synced. Light: a compensating entry; the transaction is doomed afterwards, every
 ** later call but rollback answers MW_BUSY. */
 mw_rc mw_txn_unprepare(mw_txn *txn, mw_err *err) MW_MUST_USE;
 
-/* Requires a successful prepare: publishes (full), gives the turn up, frees txn in any case. */
+/* Requires a successful prepare: publishes (full), gives the turn up, frees txn in any case. Of a
+** pledged one it writes the decision: where that fails the transaction has happened all the same,
+** and the writer has stopped. */
 mw_rc mw_txn_commit(mw_txn *txn, mw_err *err) MW_MUST_USE;
 
 /* Undoes everything, a successful prepare included, gives the turn up, frees txn in any case. A
@@ -229,7 +249,7 @@ typedef struct mw_log_line {
     uint64_t bytes; /* in the segment, record headers included */
     /* "published": counts, readers see it; "undecided": written, but not decided at that moment;
     ** "aborted": taken back by the next entry; "abort": the entry that takes its predecessor
-    ** back */
+    ** back; "decision": the entry that says that its predecessor's host database has committed */
     const char *state;
 } mw_log_line;
 

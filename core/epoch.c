@@ -224,6 +224,7 @@ static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest, ui
     store->queued = store->visible = replay->end;
     store->durable = replay->end.position;
     store->epoch = epoch;
+    store->looking = false;
     mw_store_unlock(store);
     mw_version_unref(before);
     store->segment = segment;
@@ -239,13 +240,23 @@ static void become_owner(mw_store *store)
     mw_store_unlock(store);
 }
 
-static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, mw_err *err)
+static mw_rc undecided(const mw_store *store, mw_err *err)
+{
+    return mw_fail(err, MW_UNDECIDED,
+                   "the last transaction of %s was under way together with its database file, which "
+                   "has to say whether it happened: write to the table once",
+                   store->path);
+}
+
+static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, const mw_judge *judge,
+                             mw_err *err)
 {
     mw_replay replay = {0};
     mw_log_segment *segment = NULL;
     mw_manifest *seal = NULL;
     uint64_t epoch = mw_manifest_epoch_claimed(claim);
-    mw_rc rc = mw_recover_replay(store, claim, &replay, err);
+    mw_rc rc = mw_recover_replay(store, claim, judge, &replay, err);
+    if (rc == MW_OK && replay.undecided) rc = undecided(store, err);
     if (rc == MW_OK) {
         undo_empty_freeze(&replay);
         rc = create_first_segment(store, &replay, epoch, &segment, err);
@@ -268,13 +279,13 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, mw_err *err)
     return rc;
 }
 
-static mw_rc take_over(mw_store *store, mw_err *err)
+static mw_rc take_over(mw_store *store, const mw_judge *judge, mw_err *err)
 {
     for (int i = 0; i < CLAIM_TRIES; i++) {
         mw_manifest *claim;
         mw_rc rc = claim_epoch(store, &claim, err);
         if (rc != MW_OK) return rc;
-        rc = replay_and_seal(store, claim, err);
+        rc = replay_and_seal(store, claim, judge, err);
         mw_manifest_unref(claim);
         if (rc == MW_OK) mw_recover_sweep(store, false);
         if (rc != MW_EXISTS) return rc; /* a peer's claim made ours void: claim again */
@@ -282,12 +293,54 @@ static mw_rc take_over(mw_store *store, mw_err *err)
     return mw_fail(err, MW_BUSY, "other writers keep claiming %s", store->path);
 }
 
-mw_rc mw_epoch_takeover(mw_store *store, mw_err *err)
+mw_rc mw_epoch_takeover(mw_store *store, const mw_judge *judge, mw_err *err)
 {
     const mw_env *env = store->env;
     env->mutex_lock(env->ctx, store->manifest_mutex);
-    mw_rc rc = take_over(store, err);
+    mw_rc rc = take_over(store, judge, err);
     env->mutex_unlock(env->ctx, store->manifest_mutex);
+    return rc;
+}
+
+/* A later sync that works proves nothing about one that failed before; so whoever writes copies the
+** entries (copy_tail), and this is only as good as reading can be. */
+static mw_rc sync_logs(mw_store *store, const mw_replay *replay, mw_err *err)
+{
+    const mw_env *env = store->env;
+    for (uint32_t i = 0; i < replay->generation_count; i++) {
+        const mw_generation *generation = replay->generations[i];
+        for (uint32_t j = 0; j < generation->log_count; j++) {
+            char name[MW_LOG_NAME_BYTES];
+            int file;
+            mw_log_name(generation->logs[j].epoch, generation->logs[j].number, name);
+            int sys = mw_env_open(env, store->dir, name, MW_OPEN_READ, &file);
+            if (sys) return mw_fail_sys(err, sys, "opening", name);
+            sys = env->file_sync(env->ctx, file);
+            env->file_close(env->ctx, file);
+            if (sys) return mw_fail_sys(err, sys, "sync", name);
+        }
+    }
+    return MW_OK;
+}
+
+mw_rc mw_epoch_look(mw_store *store, mw_err *err)
+{
+    mw_manifest *manifest;
+    mw_replay replay = {0};
+    mw_rc rc = load_newest(store, &manifest, err);
+    if (rc != MW_OK) return rc;
+    rc = mw_recover_replay(store, manifest, NULL, &replay, err);
+    if (rc == MW_OK && replay.tail.first_position) rc = sync_logs(store, &replay, err);
+    const mw_manifest_epoch *sealed = mw_manifest_sealed(manifest);
+    uint64_t epoch = sealed ? sealed->epoch : 0;
+    if (rc == MW_OK) rc = adopt(store, &replay, manifest, epoch, NULL, err);
+    if (rc == MW_OK) {
+        store->looking = true;
+        store->undecided_host = replay.host;
+        mw_buf_init(&replay.host, store->env);
+    }
+    mw_replay_free(store->env, &replay);
+    mw_manifest_unref(manifest);
     return rc;
 }
 
@@ -318,7 +371,8 @@ mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err)
 mw_rc mw_epoch_own(mw_store *store, mw_err *err)
 {
     if (store->owned) return MW_OK;
-    if (!store->segment || store->options.shared) return mw_epoch_takeover(store, err);
+    if (store->looking && store->undecided_host.size) return undecided(store, err);
+    if (!store->segment || store->options.shared) return mw_epoch_takeover(store, NULL, err);
     mw_rc rc = mw_recover_write_state(store, false, err);
     if (rc != MW_OK) return rc;
     become_owner(store);

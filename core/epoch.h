@@ -7,8 +7,14 @@
 
 /* Claims the next epoch, replays the log of the older ones to its end, seals, and makes the result
 ** the store's state: afterwards the store is owned. Requires the turn (or that nobody else has the
-** store yet). MW_FENCED: a peer claimed a still higher epoch meanwhile, again and again. */
-mw_rc mw_epoch_takeover(mw_store *store, mw_err *err) MW_MUST_USE;
+** store yet). judge: decides about a prepare that the log ends with; NULL: MW_UNDECIDED where one is
+** needed. MW_BUSY: peers claim still higher epochs, again and again. */
+mw_rc mw_epoch_takeover(mw_store *store, const mw_judge *judge, mw_err *err) MW_MUST_USE;
+
+/* Makes what the log says the store's state, for reading: claims nothing, writes nothing. What may
+** live in the page cache only is synced first, and a prepare without a decision left out. Requires
+** that nobody else has the store yet. */
+mw_rc mw_epoch_look(mw_store *store, mw_err *err) MW_MUST_USE;
 
 /* Goes on as the owner of the epoch that was closed cleanly, behind the end that `replayed`
 ** found. */

@@ -82,6 +82,7 @@ static mw_rc replace_active(mw_store *store, mw_generation *active, mw_generatio
     active->last_position = end.position;
     active->sequence_last = end.sequence;
     active->count_last = end.count;
+    active->pledged_last = end.pledged;
     mw_store_install(store, version, next);
     store->segment = next->segment;
     return MW_OK;
@@ -223,6 +224,7 @@ static mw_rc list_table(mw_store *store, const mw_generation *generation,
         next->cursor = generation->last_position;
         next->sequence = generation->sequence_last;
         next->count = generation->count_last;
+        next->pledged = generation->pledged_last;
         next->generation = generation->number;
         next->boundary = next->number;
         rc = list_runs(next, generation, err);
@@ -243,12 +245,12 @@ static void remove_logs(mw_store *store, const mw_generation *generation)
     }
 }
 
-/* Has an entry been published that is not synced? With durability normal, and for a moment after it
-** was changed. */
+/* Has an entry been published that is not synced? With durability normal, for a moment after that
+** was changed, and behind the decision of a pledge. */
 static bool has_unsynced(mw_store *store)
 {
     mw_store_lock(store);
-    bool unsynced = store->unsynced_since_ns != 0;
+    bool unsynced = store->durable < store->visible.position;
     mw_store_unlock(store);
     return unsynced;
 }
@@ -327,7 +329,10 @@ mw_rc mw_flush_run(mw_store *store, uint64_t through, uint64_t deadline_ns, mw_e
 
 /* ---- while flushes fall behind --------------------------------------------------------------- */
 
-static uint32_t frozen_count(const mw_store *store) { return store->version->generation_count - 1; }
+static uint32_t frozen_count(const mw_store *store)
+{
+    return store->looking ? 0 : store->version->generation_count - 1;
+}
 
 bool mw_flush_due(const mw_store *store) { return frozen_count(store) > 0; }
 

@@ -4,7 +4,10 @@
 
 #include "base.h"
 
-enum { MW_FORMAT_VERSION = 2 };
+enum {
+    MW_FORMAT_VERSION = 3,       /* of a store: that of its newest kind of file */
+    MW_TABLE_FORMAT_VERSION = 2, /* of a table file */
+};
 
 /* 8 bytes each, no terminator on disk. */
 #define MW_TABLE_MAGIC "MWTABLE\n"

@@ -42,7 +42,8 @@
 static const uint8_t magic[8] = {'m', 'w', 'a', 'l', 'l', 'o', 'g', '\n'};
 
 enum {
-    LOG_FORMAT_VERSION = 2,
+    LOG_FORMAT_VERSION = 3,
+    LOG_FORMAT_OLDEST = 2, /* without prepares and decisions */
 
     HEADER_MAGIC = 0,
     HEADER_VERSION = 8,
@@ -127,10 +128,11 @@ static mw_rc decode_header(const uint8_t *from, const char *name, mw_log_header 
                            mw_err *err)
 {
     uint32_t version = mw_get_u32(from + HEADER_VERSION);
-    if (version != LOG_FORMAT_VERSION) {
-        return mw_fail(err, MW_UNSUPPORTED, "%s has log format %u, this release reads %u", name,
-                       version, LOG_FORMAT_VERSION);
+    if (version < LOG_FORMAT_OLDEST || version > LOG_FORMAT_VERSION) {
+        return mw_fail(err, MW_UNSUPPORTED, "%s has log format %u, this release reads %u to %u",
+                       name, version, LOG_FORMAT_OLDEST, LOG_FORMAT_VERSION);
     }
+    header->old = version < LOG_FORMAT_VERSION;
     header->generation = mw_get_u64(from + HEADER_GENERATION);
     header->first_position = mw_get_u64(from + HEADER_FIRST_POSITION);
     header->generation_start = mw_get_u64(from + HEADER_GENERATION_START);
@@ -387,8 +389,9 @@ static mw_rc read_record(mw_log_reader *reader, uint64_t offset, record *out, bo
     if (rc != MW_OK || !at) return rc;
     uint32_t bytes = mw_get_u32(at + RECORD_BYTES);
     uint8_t kind = at[RECORD_KIND];
-    bool plausible = bytes <= MW_LOG_RECORD_BYTES_MAX && kind >= MW_LOG_COMMIT &&
-                     kind <= MW_LOG_ADOPT && at[RECORD_PART] <= (PART_FIRST | PART_LAST) &&
+    uint8_t last = reader->header.old ? MW_LOG_ADOPT : MW_LOG_DECIDE;
+    bool plausible = bytes <= MW_LOG_RECORD_BYTES_MAX && kind >= MW_LOG_COMMIT && kind <= last &&
+                     at[RECORD_PART] <= (PART_FIRST | PART_LAST) &&
                      mw_get_u16(at + RECORD_ZERO) == 0;
     if (!plausible) return MW_OK;
     uint64_t body = padded(bytes);
@@ -649,5 +652,43 @@ mw_rc mw_log_rows_next(mw_log_rows *rows, const mw_log_entry *entry, const char 
                   entry->position);
     rows->any = true;
     rows->last = op->key;
+    return MW_OK;
+}
+
+/* ---- payload of a prepare -------------------------------------------------------------------- */
+
+void mw_log_pledge_add(mw_buf *payload, mw_log_kind kind, const mw_pledge *pledge)
+{
+    size_t bytes = strlen(pledge->host);
+    mw_buf_put(payload, pledge->host, bytes);
+    mw_buf_u32(payload, (uint32_t)bytes);
+    mw_buf_put(payload, pledge->id, sizeof pledge->id);
+    mw_buf_u8(payload, (uint8_t)kind);
+}
+
+mw_rc mw_log_pledge_read(const mw_log_entry *entry, const char *file, mw_log_entry *inner,
+                         uint8_t id[MW_PLEDGE_ID_BYTES], mw_slice *host, mw_err *err)
+{
+    enum { FIXED_BYTES = 4 + MW_PLEDGE_ID_BYTES + 1 };
+    mw_slice all = entry->payload;
+    size_t room = all.size >= FIXED_BYTES ? all.size - FIXED_BYTES : 0;
+    uint32_t host_bytes = 0;
+    uint8_t kind = 0;
+    if (all.size >= FIXED_BYTES) {
+        mw_scan scan = mw_scan_of(mw_slice_of(all.data + room, FIXED_BYTES));
+        host_bytes = mw_scan_u32(&scan);
+        memcpy(id, mw_scan_take(&scan, MW_PLEDGE_ID_BYTES).data, MW_PLEDGE_ID_BYTES);
+        kind = mw_scan_u8(&scan);
+    }
+    bool sane = host_bytes <= room && host_bytes <= MW_PLEDGE_HOST_BYTES_MAX &&
+                (kind == MW_LOG_COMMIT || kind == MW_LOG_ADOPT);
+    MW_CHECK_DISK(sane, err, file, entry->offset,
+                  "expected a prepared transaction and its pledge at position %" PRIu64
+                  ", found kind %u and a path of %" PRIu32 " bytes in %zu",
+                  entry->position, kind, host_bytes, all.size);
+    *inner = *entry;
+    inner->kind = (mw_log_kind)kind;
+    inner->payload.size = room - host_bytes;
+    *host = mw_slice_of(all.data + inner->payload.size, host_bytes);
     return MW_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "buf.h"
 #include "coding.h"
+#include "pledge.h"
 
 enum {
     MW_LOG_ENTRY_BYTES_MAX = 1 << 30,  /* payload of one entry: 1 GB                       */
@@ -20,6 +21,8 @@ typedef enum mw_log_kind {
     MW_LOG_COMMIT = 1, /* payload: rows, see mw_log_rows_*          */
     MW_LOG_ABORT = 2,  /* payload: the cancelled position, one u64  */
     MW_LOG_ADOPT = 3,  /* payload: table files, see run.h           */
+    MW_LOG_PREPARE = 4, /* payload: that of a commit or adopt, and a pledge, see mw_log_pledge_*  */
+    MW_LOG_DECIDE = 5,  /* payload: the prepared position that is committed, one u64              */
 } mw_log_kind;
 
 /* Header of a segment. One generation is a set of whole segments. */
@@ -30,6 +33,7 @@ typedef struct mw_log_header {
     uint64_t generation;
     uint64_t first_position;   /* of the first entry in it           */
     uint64_t generation_start; /* first position of the generation */
+    bool old;                  /* read from a segment of an older format: nothing is added to it */
 } mw_log_header;
 
 /* One whole entry, as it is read back. payload is borrowed until the reader moves. */
@@ -141,5 +145,15 @@ mw_rc mw_log_rows_read(const mw_log_entry *entry, const char *file, mw_log_rows 
 /* Requires that ops are left: call it op_count times. The last one checks that nothing is over. */
 mw_rc mw_log_rows_next(mw_log_rows *rows, const mw_log_entry *entry, const char *file,
                        mw_log_op *op, mw_err *err) MW_MUST_USE;
+
+/* ---- payload of a prepare ------------------------------------------------------------------ */
+
+/* The payload of a commit or adopt, then the pledge: path of the host, u32 its length, 16 bytes id,
+** u8 the kind. */
+void mw_log_pledge_add(mw_buf *payload, mw_log_kind kind, const mw_pledge *pledge);
+/* Takes a prepare apart. inner: the commit or adopt in it, borrowed from the entry as *host, which
+** ends without a zero. */
+mw_rc mw_log_pledge_read(const mw_log_entry *entry, const char *file, mw_log_entry *inner,
+                         uint8_t id[MW_PLEDGE_ID_BYTES], mw_slice *host, mw_err *err) MW_MUST_USE;
 
 #endif

@@ -164,6 +164,26 @@ static mw_rc count_rows(const mw_log_entry *entry, const char *file, mw_log_line
     return rc;
 }
 
+static mw_rc count_changes(const mw_log_view *view, const mw_log_entry *entry, const char *file,
+                           mw_log_line *line, mw_err *err)
+{
+    mw_log_entry inner = *entry;
+    uint8_t id[MW_PLEDGE_ID_BYTES];
+    mw_slice host;
+    if (entry->kind == MW_LOG_PREPARE) {
+        mw_rc rc = mw_log_pledge_read(entry, file, &inner, id, &host, err);
+        if (rc != MW_OK) return rc;
+    }
+    if (inner.kind == MW_LOG_ADOPT) return count_adopted(view, &inner, file, line, err);
+    return inner.kind == MW_LOG_COMMIT ? count_rows(&inner, file, line, err) : MW_OK;
+}
+
+static const char *state_of(mw_log_kind kind)
+{
+    if (kind == MW_LOG_ABORT) return "abort";
+    return kind == MW_LOG_DECIDE ? "decision" : "published";
+}
+
 /* The next entry of the moment. *found is false behind the last one. */
 static mw_rc read_entry(mw_log_view *view, mw_log_entry *entry, bool *found, mw_err *err)
 {
@@ -195,19 +215,17 @@ static mw_rc describe(mw_log_view *view, const mw_log_entry *entry, mw_log_line 
     uint64_t end;
     uint64_t chain;
     mw_log_reader_end(at->reader, &end, &chain);
-    bool abort = entry->kind == MW_LOG_ABORT;
     *line = (mw_log_line){
         .position = entry->position,
         .epoch = entry->epoch,
         .generation = at->generation,
         .bytes = end - entry->offset,
-        .state = entry->position > view->visible ? "undecided" : abort ? "abort" : "published",
+        .state = entry->position > view->visible ? "undecided" : state_of(entry->kind),
     };
     view->last = entry->position;
     view->flushed = false;
     const char *file = mw_log_reader_name(at->reader);
-    if (entry->kind == MW_LOG_ADOPT) return count_adopted(view, entry, file, line, err);
-    return entry->kind == MW_LOG_COMMIT ? count_rows(entry, file, line, err) : MW_OK;
+    return count_changes(view, entry, file, line, err);
 }
 
 /* Everything that was visible has been read, unless it was flushed before it could be. */

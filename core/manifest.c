@@ -39,10 +39,11 @@
 #define NAME_START         "manifest-"
 
 enum {
-    MANIFEST_VERSION = 2,
+    MANIFEST_VERSION = 3,
+    MANIFEST_OLDEST = 2, /* without the pledge */
     MAGIC_BYTES = 8,
 
-    HEADER_BYTES = MAGIC_BYTES + 2 * 4 + 16 + 9 * 8 + 5 * 4, /* up to the column ids */
+    HEADER_BYTES = MAGIC_BYTES + 2 * 4 + 16 + 9 * 8 + 5 * 4, /* at least, up to the column ids */
     COLUMN_BYTES = 4,
     EPOCH_BYTES = 3 * 8 + 4,
     FILE_BYTES = 9 * 8 + 2 * 4, /* before its keys */
@@ -292,6 +293,10 @@ static bool breaks_rule(const mw_manifest *m, finding *fault)
     if (m->cursor == 0 && m->sequence != 0) {
         return breaks(fault, "expected sequence 0 at cursor 0, found %" PRIu64, m->sequence);
     }
+    if (m->pledged.position > m->cursor) {
+        return breaks(fault, "expected a pledge at or below the cursor %" PRIu64 ", found %" PRIu64,
+                      m->cursor, m->pledged.position);
+    }
     return schema_breaks_rule(&m->schema, fault) || epochs_break_rule(m, fault) ||
            files_break_rule(m, fault);
 }
@@ -413,6 +418,7 @@ mw_rc mw_manifest_copy(const mw_manifest *from, mw_manifest **manifest, mw_err *
     m->table_number = from->table_number;
     m->bytes_flushed = from->bytes_flushed;
     m->bytes_merged = from->bytes_merged;
+    m->pledged = from->pledged;
     size_t files_bytes = from->file_count * sizeof *from->files;
     size_t epochs_bytes = from->epoch_count * sizeof *from->epochs;
     m->files = mw_alloc(m->env, files_bytes);
@@ -539,6 +545,8 @@ static void put_header(const mw_manifest *m, mw_buf *buf)
     mw_buf_u64(buf, m->table_number);
     mw_buf_u64(buf, m->bytes_flushed);
     mw_buf_u64(buf, m->bytes_merged);
+    mw_buf_u64(buf, m->pledged.position);
+    mw_buf_put(buf, m->pledged.id, sizeof m->pledged.id);
     mw_buf_u32(buf, (uint32_t)m->schema.key);
     mw_buf_u32(buf, m->schema.column_count);
     mw_buf_u32(buf, (uint32_t)m->schema.declaration.size);
@@ -643,7 +651,14 @@ static mw_rc check_envelope(mw_slice content, const char *name, mw_err *err)
     return MW_OK;
 }
 
-static void get_header(mw_scan *scan, mw_manifest *m, part_sizes *sizes)
+static void get_pledged(mw_scan *scan, mw_pledged *pledged)
+{
+    pledged->position = mw_scan_u64(scan);
+    mw_slice id = mw_scan_take(scan, sizeof pledged->id);
+    if (id.size) memcpy(pledged->id, id.data, sizeof pledged->id);
+}
+
+static void get_header(mw_scan *scan, uint32_t version, mw_manifest *m, part_sizes *sizes)
 {
     memcpy(m->store.bytes, mw_scan_take(scan, sizeof m->store.bytes).data, sizeof m->store.bytes);
     m->number = mw_scan_u64(scan);
@@ -655,6 +670,7 @@ static void get_header(mw_scan *scan, mw_manifest *m, part_sizes *sizes)
     m->table_number = mw_scan_u64(scan);
     m->bytes_flushed = mw_scan_u64(scan);
     m->bytes_merged = mw_scan_u64(scan);
+    if (version > MANIFEST_OLDEST) get_pledged(scan, &m->pledged);
     m->schema.key = (mw_key_kind)mw_scan_u32(scan);
     m->schema.column_count = mw_scan_u32(scan);
     sizes->declaration_bytes = mw_scan_u32(scan);
@@ -727,13 +743,13 @@ static mw_rc get_manifest(mw_slice content, const char *name, mw_manifest *m, mw
     mw_scan_take(&scan, MAGIC_BYTES);
     uint32_t version = mw_scan_u32(&scan);
     uint32_t zero = mw_scan_u32(&scan);
-    if (version != MANIFEST_VERSION) {
-        return mw_fail(err, MW_UNSUPPORTED, "%s has format version %" PRIu32 ", expected %d", name,
-                       version, MANIFEST_VERSION);
+    if (version < MANIFEST_OLDEST || version > MANIFEST_VERSION) {
+        return mw_fail(err, MW_UNSUPPORTED, "%s has format version %" PRIu32 ", expected %d to %d",
+                       name, version, MANIFEST_OLDEST, MANIFEST_VERSION);
     }
     MW_CHECK_DISK(zero == 0, err, name, MAGIC_BYTES + 4, "expected 0, found %" PRIu32, zero);
     part_sizes sizes;
-    get_header(&scan, m, &sizes);
+    get_header(&scan, version, m, &sizes);
     uint64_t expected = (uint64_t)m->schema.column_count * COLUMN_BYTES + sizes.declaration_bytes +
                         (uint64_t)sizes.epoch_count * EPOCH_BYTES +
                         (uint64_t)sizes.file_count * FILE_BYTES;

@@ -9,6 +9,7 @@
 
 #include "arena.h"
 #include "coding.h"
+#include "pledge.h"
 #include "schema.h"
 #include "table_write.h"
 
@@ -41,6 +42,7 @@ typedef struct mw_manifest {
     uint64_t table_number;  /* numbers of table files made later lie above                    */
     uint64_t bytes_flushed; /* bytes of table files ever written by flushes and merges        */
     uint64_t bytes_merged;
+    mw_pledged pledged; /* the newest one kept at the cursor */
     mw_schema schema;          /* points into the manifest's own memory                          */
     mw_manifest_epoch *epochs; /* ascending; at most the last one is unsealed                   */
     uint32_t epoch_count;

@@ -14,6 +14,10 @@
 ** that an adopt entry names are looked at when something else follows, or nothing: those of an
 ** aborted one may be gone.
 **
+** A prepare is followed by its decision or its abort. Where the log ends with it the host database
+** knows: the judge who looks there gives the answer that the log lacks, and the answer is treated
+** like an entry that had been found.
+**
 ** Damage or torn tail: log.c has the rule. In addition a record in a later segment of the same
 ** epoch, or a sealed successor, proves that everything before it was durable; so a position that is
 ** missing there is damage as well. A segment whose header is whole but which has no record was made
@@ -75,6 +79,9 @@ typedef struct replayer {
     size_t node_count;
     size_t node_capacity;
     mw_point before_last; /* the point before the last entry */
+    bool prepared;        /* the last entry is a prepare ... */
+    uint8_t pledge_id[MW_PLEDGE_ID_BYTES]; /* ... of this transaction ...   */
+    mw_buf host;                           /* ... of that database          */
 } replayer;
 
 static mw_generation *newest(const replayer *self)
@@ -91,6 +98,7 @@ static mw_rc begin_generation(replayer *self, uint64_t number, uint64_t first_po
         last->last_position = out->end.position;
         last->sequence_last = out->end.sequence;
         last->count_last = out->end.count;
+        last->pledged_last = out->end.pledged;
     }
     if (out->generation_count == MW_GENERATIONS_MAX) {
         return mw_fail(self->err, MW_CORRUPT, "%s: the log holds more than %d generations",
@@ -251,17 +259,73 @@ static mw_rc apply_abort(replayer *self, const mw_log_entry *entry, const char *
     }
     mw_adopted_free(self->pending);
     self->pending = NULL;
+    self->prepared = false;
     self->out->end.count = self->before_last.count;
     self->out->end.sequence = self->before_last.sequence;
     return MW_OK;
 }
 
+static mw_rc apply_rows(replayer *self, const mw_log_entry *entry, const char *name)
+{
+    return entry->kind == MW_LOG_COMMIT ? apply_commit(self, entry, name)
+                                        : apply_adopt(self, entry, name);
+}
+
+static mw_rc apply_prepare(replayer *self, const mw_log_entry *entry, const char *name)
+{
+    mw_log_entry inner;
+    mw_slice host;
+    mw_rc rc = mw_log_pledge_read(entry, name, &inner, self->pledge_id, &host, self->err);
+    if (rc == MW_OK) rc = apply_rows(self, &inner, name);
+    mw_buf_clear(&self->host);
+    mw_buf_put_slice(&self->host, host);
+    mw_buf_u8(&self->host, 0);
+    self->prepared = true;
+    return rc == MW_OK ? mw_buf_check(&self->host, self->err) : rc;
+}
+
+static mw_pledged pledged_at(uint64_t position, const uint8_t id[MW_PLEDGE_ID_BYTES])
+{
+    mw_pledged pledged = {.position = position};
+    memcpy(pledged.id, id, sizeof pledged.id);
+    return pledged;
+}
+
+/* The entry before it can be taken back no more. */
+static mw_rc apply_decision(replayer *self, const mw_log_entry *entry, const char *name)
+{
+    mw_scan scan = mw_scan_of(entry->payload);
+    uint64_t position = mw_scan_u64(&scan);
+    bool good = !scan.failed && mw_scan_left(&scan) == 0 && self->prepared &&
+                position == self->out->end.position;
+    MW_CHECK_DISK(good, self->err, name, entry->offset,
+                  "expected the decision of a prepared position %" PRIu64 ", found that of %" PRIu64,
+                  self->out->end.position, position);
+    self->prepared = false;
+    self->node_count = 0;
+    self->out->end.pledged = pledged_at(position, self->pledge_id);
+    return open_pending(self);
+}
+
+static mw_rc apply_kind(replayer *self, const mw_log_entry *entry, const char *name)
+{
+    switch (entry->kind) {
+    case MW_LOG_ABORT: return apply_abort(self, entry, name);
+    case MW_LOG_DECIDE: return apply_decision(self, entry, name);
+    case MW_LOG_PREPARE: return apply_prepare(self, entry, name);
+    default: return apply_rows(self, entry, name);
+    }
+}
+
 static mw_rc apply(replayer *self, const mw_log_entry *entry, const char *name)
 {
-    mw_rc rc = entry->kind == MW_LOG_ABORT ? MW_OK : open_pending(self);
-    if (rc == MW_OK && entry->kind == MW_LOG_ABORT) rc = apply_abort(self, entry, name);
-    if (rc == MW_OK && entry->kind == MW_LOG_COMMIT) rc = apply_commit(self, entry, name);
-    if (rc == MW_OK && entry->kind == MW_LOG_ADOPT) rc = apply_adopt(self, entry, name);
+    bool decides = entry->kind == MW_LOG_ABORT || entry->kind == MW_LOG_DECIDE;
+    MW_CHECK_DISK(decides || !self->prepared, self->err, name, entry->offset,
+                  "expected a decision or an abort of the prepared position %" PRIu64
+                  ", found an entry of kind %d",
+                  self->out->end.position, (int)entry->kind);
+    mw_rc rc = decides ? MW_OK : open_pending(self);
+    if (rc == MW_OK) rc = apply_kind(self, entry, name);
     if (rc != MW_OK) return rc;
     self->out->end.position = entry->position;
     keep_tail(&self->out->tail, entry, mw_max(entry->durable_through, self->durable));
@@ -446,7 +510,38 @@ static mw_rc replay_epoch(replayer *self, const log_list *list, uint32_t i)
     return MW_OK;
 }
 
-static mw_rc replay_all(replayer *self)
+static const char answer_name[] = "the answer of the database file";
+
+/* What the log does not say about its last entry. */
+static mw_rc ask(replayer *self, const mw_judge *judge, bool *committed)
+{
+    mw_pledge pledge = {.host = (const char *)mw_buf_slice(&self->host).data};
+    memcpy(pledge.id, self->pledge_id, sizeof pledge.id);
+    return judge->decide(judge->arg, &pledge, committed, self->err);
+}
+
+/* The log ends with a prepare. */
+static mw_rc settle(replayer *self, const mw_judge *judge)
+{
+    mw_replay *out = self->out;
+    uint8_t position[sizeof(uint64_t)];
+    bool committed = false;
+    mw_rc rc = judge ? ask(self, judge, &committed) : MW_OK;
+    if (rc != MW_OK) return rc;
+    mw_put_u64(position, out->end.position);
+    mw_log_entry answer = {
+        .position = out->end.position + 1,
+        .epoch = mw_manifest_epoch_claimed(out->manifest),
+        .kind = committed ? MW_LOG_DECIDE : MW_LOG_ABORT,
+        .payload = mw_slice_of(position, sizeof position),
+    };
+    out->undecided = !judge;
+    if (!judge) mw_buf_put_slice(&out->host, mw_buf_slice(&self->host));
+    if (mw_buf_check(&out->host, self->err) != MW_OK) return MW_NOMEM;
+    return judge ? apply(self, &answer, answer_name) : apply_abort(self, &answer, answer_name);
+}
+
+static mw_rc replay_all(replayer *self, const mw_judge *judge)
 {
     const mw_manifest *manifest = self->out->manifest;
     log_list list = {0};
@@ -454,6 +549,7 @@ static mw_rc replay_all(replayer *self)
     for (uint32_t i = 0; rc == MW_OK && i < manifest->epoch_count; i++) {
         if (manifest->epochs[i].sealed) rc = replay_epoch(self, &list, i);
     }
+    if (rc == MW_OK && self->prepared) rc = settle(self, judge);
     if (rc == MW_OK) rc = open_pending(self);
     mw_free(self->env, list.logs);
     if (rc == MW_OK && self->out->generation_count == 0) {
@@ -462,13 +558,20 @@ static mw_rc replay_all(replayer *self)
     return rc;
 }
 
-mw_rc mw_recover_replay(mw_store *store, mw_manifest *manifest, mw_replay *out, mw_err *err)
+mw_rc mw_recover_replay(mw_store *store, mw_manifest *manifest, const mw_judge *judge,
+                        mw_replay *out, mw_err *err)
 {
     memset(out, 0, sizeof *out);
     out->manifest = mw_manifest_ref(manifest);
-    out->end = (mw_point){manifest->cursor, manifest->sequence, manifest->count};
+    out->end = (mw_point){
+        .position = manifest->cursor,
+        .sequence = manifest->sequence,
+        .count = manifest->count,
+        .pledged = manifest->pledged,
+    };
     out->last_clean = true;
     mw_buf_init(&out->tail.bytes, store->env);
+    mw_buf_init(&out->host, store->env);
     replayer self = {
         .store = store,
         .env = store->env,
@@ -476,11 +579,13 @@ mw_rc mw_recover_replay(mw_store *store, mw_manifest *manifest, mw_replay *out, 
         .err = err,
         .durable = manifest->cursor,
     };
-    mw_rc rc = replay_all(&self);
+    mw_buf_init(&self.host, store->env);
+    mw_rc rc = replay_all(&self, judge);
     if (rc == MW_OK && out->end.position < store->closed_at) {
         rc = ends_too_early(&self, store->closed_at);
     }
     mw_adopted_free(self.pending);
+    mw_buf_free(&self.host);
     mw_free(store->env, self.nodes);
     return rc;
 }
@@ -493,6 +598,7 @@ void mw_replay_free(const mw_env *env, mw_replay *replay)
     mw_free(env, replay->generations);
     mw_manifest_unref(replay->manifest);
     mw_buf_free(&replay->tail.bytes);
+    mw_buf_free(&replay->host);
     memset(replay, 0, sizeof *replay);
 }
 

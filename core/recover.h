@@ -20,13 +20,17 @@ typedef struct mw_replay {
     uint64_t last_offset;      /* where its last whole entry ends                */
     uint64_t last_chain;
     bool last_clean; /* only zeros lie behind that                     */
+    bool undecided;  /* a prepare without a decision is left out: it would be the last entry */
+    mw_buf host;     /* undecided: path of the database that has to decide                   */
 } mw_replay;
 
 /* Replays the log of the sealed epochs of `manifest`, from its cursor to the end. Damage (a hole
-** below a durable-through, a missing segment) is MW_CORRUPT; a torn tail is left out. `out` is
-** freed with mw_replay_free in any case. */
-mw_rc mw_recover_replay(mw_store *store, mw_manifest *manifest, mw_replay *out,
-                        mw_err *err) MW_MUST_USE;
+** below a durable-through, a missing segment) is MW_CORRUPT; a torn tail is left out. judge is asked
+** about a prepare that the log ends with; his answer is one more entry, in the tail, of the epoch
+** that the manifest claims. Without a judge the prepare is left out. `out` is freed with
+** mw_replay_free in any case. */
+mw_rc mw_recover_replay(mw_store *store, mw_manifest *manifest, const mw_judge *judge,
+                        mw_replay *out, mw_err *err) MW_MUST_USE;
 void mw_replay_free(const mw_env *env, mw_replay *replay);
 
 /* Goes through the tail; start with *offset = 0. False when there is no more. */

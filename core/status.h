@@ -23,7 +23,8 @@
     X(MW_MISMATCH, 12, "belongs to something else")                \
     X(MW_UNSUPPORTED, 13, "not built, or made by a newer release") \
     X(MW_INTERRUPTED, 14, "interrupted")                           \
-    X(MW_MISUSE, 15, "called out of order")
+    X(MW_MISUSE, 15, "called out of order")                        \
+    X(MW_UNDECIDED, 16, "its database file has to decide first")
 
 typedef enum mw_rc {
 #define MW_RC_ENUM(name, number, text) name = number,

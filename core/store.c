@@ -85,6 +85,7 @@ void mw_store_free(mw_store *store)
     if (store->work) env->cond_destroy(env->ctx, store->work);
     if (store->lock_file >= 0) env->file_close(env->ctx, store->lock_file);
     if (store->dir >= 0) env->dir_close(env->ctx, store->dir);
+    mw_buf_free(&store->undecided_host);
     mw_free(env, store->path);
     mw_free(env, store);
 }

@@ -23,6 +23,7 @@ typedef struct mw_point {
     uint64_t position;
     uint64_t sequence;
     int64_t count;
+    mw_pledged pledged;
 } mw_point;
 
 typedef struct mw_store_figures {
@@ -69,6 +70,8 @@ typedef struct mw_store {
 
     bool owned;              /* [turn] written, [m] read: we may write, our epoch is sealed */
     uint64_t epoch;          /* [turn] written, [m] read: our epoch once owned          */
+    bool looking;            /* [turn] written, [m] read: reads only, see mw_epoch_look */
+    mw_buf undecided_host;   /* [turn] path of the host that has to decide, empty: none */
     mw_log_segment *segment; /* [turn] that new entries go to: the active generation's  */
     uint64_t segment_number; /* [turn] of the newest segment of our epoch              */
 

@@ -25,7 +25,7 @@ void mw_table_header_put(const mw_table_options *options, uint64_t seed,
                          uint8_t to[MW_TABLE_HEADER_BYTES])
 {
     memcpy(to, MW_TABLE_MAGIC, 8);
-    mw_put_u32(to + MW_TABLE_HEADER_VERSION, MW_FORMAT_VERSION);
+    mw_put_u32(to + MW_TABLE_HEADER_VERSION, MW_TABLE_FORMAT_VERSION);
     mw_put_u32(to + MW_TABLE_HEADER_ZERO, 0);
     memcpy(to + MW_TABLE_HEADER_STORE, options->store.bytes, sizeof options->store.bytes);
     mw_put_u64(to + MW_TABLE_HEADER_EPOCH, options->epoch);
@@ -62,9 +62,9 @@ mw_rc mw_table_header_check(const mw_table_options *options, const mw_table_fram
                        (unsigned long long)options->epoch);
     }
     uint32_t version = mw_get_u32(from + MW_TABLE_HEADER_VERSION);
-    if (version != MW_FORMAT_VERSION) {
+    if (version != MW_TABLE_FORMAT_VERSION) {
         return mw_fail(err, MW_UNSUPPORTED, "%s has format version %u, this build reads %d",
-                       frame->name, (unsigned)version, MW_FORMAT_VERSION);
+                       frame->name, (unsigned)version, MW_TABLE_FORMAT_VERSION);
     }
     MW_CHECK_DISK(mw_get_u32(from + MW_TABLE_HEADER_ZERO) == 0, err, frame->name,
                   MW_TABLE_HEADER_ZERO, "expected zero in the header");
@@ -77,7 +77,7 @@ void mw_table_footer_put(mw_table_frame *frame, uint8_t to[MW_TABLE_FOOTER_BYTES
     mw_put_u64(to + MW_TABLE_FOOTER_FILE_BYTES, frame->props.bytes);
     mw_put_u64(to + MW_TABLE_FOOTER_PROPERTIES, frame->properties.offset);
     mw_put_u32(to + MW_TABLE_FOOTER_PROPERTIES_BYTES, (uint32_t)frame->properties.bytes);
-    mw_put_u32(to + MW_TABLE_FOOTER_VERSION, MW_FORMAT_VERSION);
+    mw_put_u32(to + MW_TABLE_FOOTER_VERSION, MW_TABLE_FORMAT_VERSION);
     mw_put_u64(to + MW_TABLE_FOOTER_PROPERTIES_SUM, frame->properties.checksum);
     frame->props.checksum = mw_hash(to, MW_TABLE_FOOTER_CHECKSUM, frame->seed);
     mw_put_u64(to + MW_TABLE_FOOTER_CHECKSUM, frame->props.checksum);
@@ -98,7 +98,7 @@ mw_rc mw_table_footer_get(mw_table_frame *frame, const uint8_t from[MW_TABLE_FOO
     frame->properties.offset = mw_get_u64(from + MW_TABLE_FOOTER_PROPERTIES);
     frame->properties.bytes = mw_get_u32(from + MW_TABLE_FOOTER_PROPERTIES_BYTES);
     frame->properties.checksum = mw_get_u64(from + MW_TABLE_FOOTER_PROPERTIES_SUM);
-    MW_CHECK_DISK(mw_get_u32(from + MW_TABLE_FOOTER_VERSION) == MW_FORMAT_VERSION, err, frame->name,
+    MW_CHECK_DISK(mw_get_u32(from + MW_TABLE_FOOTER_VERSION) == MW_TABLE_FORMAT_VERSION, err, frame->name,
                   offset, "the footer's format version is not the header's");
     MW_CHECK_DISK(frame->props.bytes == file_bytes, err, frame->name, offset,
                   "expected a file of %llu bytes, found %llu",

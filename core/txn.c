@@ -23,7 +23,14 @@
 ** is a commit of its own, a compensating entry: for each id whose newest version is still the
 ** entry's it puts back what was there before.
 **
-** Crash: an entry whose abort is not durable counts; nobody has been told either way. */
+** With a pledge the entry is a prepare: the host's own commit decides, and when that has happened
+** the decision goes behind it, without a sync of its own: whatever is synced later takes it along,
+** and where it is lost the host is asked again.
+**
+**     pledged [turn ------- prepare: queue, wait -- (host) -- commit: decision, publish] give
+**
+** Crash: an entry whose abort is not durable counts; nobody has been told either way. A prepare
+** without a decision is asked for (epoch.c). */
 #include "txn.h"
 
 #include "background.h"
@@ -39,6 +46,7 @@ enum { COMPENSATE_WAIT_MS = 60000 };
 /* An entry in the log, and its rows in the memtable. */
 typedef struct entry {
     mw_request request;
+    const mw_pledge *pledge;   /* while it is made; NULL: none */
     mw_generation *generation; /* that the rows were put into */
     mw_adopted *adopted;       /* the generation's, NULL: it has rows of its own */
     mw_node **nodes;
@@ -69,6 +77,8 @@ struct mw_txn {
     mw_txn_kind kind;
     bool turn;
     bool written; /* entry is in use */
+    bool pledged; /* it is a prepare ... */
+    uint8_t pledge_id[MW_PLEDGE_ID_BYTES]; /* ... of this transaction */
     bool named;   /* the log may name the overlay's files */
     entry entry;
     mw_undecided undecided;
@@ -349,8 +359,20 @@ static void fix_point(mw_store *store, entry *of, uint64_t sequences, uint64_t l
     of->sequence_last = of->sequence_before + sequences;
     of->request.after.sequence = of->sequence_last;
     of->request.after.count = store->queued.count + of->delta;
+    of->request.after.pledged = store->queued.pledged;
     store->figures.logical_bytes += logical_bytes;
     mw_store_unlock(store);
+}
+
+/* The payload of a commit or adopt becomes that of a prepare, where there is a pledge. */
+static mw_rc add_pledge(entry *to, mw_err *err)
+{
+    mw_request *request = &to->request;
+    if (!to->pledge) return MW_OK;
+    mw_log_pledge_add(&request->payload, request->kind, to->pledge);
+    request->kind = MW_LOG_PREPARE;
+    request->sync = true;
+    return mw_buf_check(&request->payload, err);
 }
 
 /* Everything about an entry that can fail before it has a position. */
@@ -359,6 +381,7 @@ static mw_rc make_entry(mw_store *store, mw_memtable *rows, entry *to, mw_err *e
     uint64_t count;
     mw_rc rc = mw_request_create(store, MW_LOG_COMMIT, &to->request, err);
     if (rc == MW_OK) rc = encode_rows(store, rows, &to->request.payload, &count, err);
+    if (rc == MW_OK) rc = add_pledge(to, err);
     bool frozen = false;
     if (rc == MW_OK) rc = mw_flush_freeze_if_full(store, &frozen, err);
     if (rc != MW_OK) return rc;
@@ -390,7 +413,8 @@ static mw_rc make_adopt(mw_overlay *overlay, entry *to, mw_err *err)
     rc = mw_request_create(store, MW_LOG_ADOPT, &to->request, err);
     if (rc == MW_OK) {
         mw_adopted_encode(adopted, &to->request.payload);
-        rc = mw_flush_freeze(store, &number, err);
+        rc = add_pledge(to, err);
+        if (rc == MW_OK) rc = mw_flush_freeze(store, &number, err);
     }
     if (rc == MW_OK && number > 0) mw_background_wake(store);
     if (rc == MW_OK) rc = reserve_room(store, to, err);
@@ -449,7 +473,7 @@ static void begin_undecided(mw_txn *txn)
     mw_store_unlock(store);
 }
 
-mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err)
+static mw_rc prepare(mw_txn *txn, mw_txn_kind kind, const mw_pledge *pledge, mw_err *err)
 {
     mw_store *store = txn->store;
     mw_rc rc = check_open(txn, err);
@@ -457,7 +481,11 @@ mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err)
     txn->kind = kind;
     if (mw_overlay_empty(&txn->overlay)) return wait_for_others(txn, err);
     if (is_large(&txn->overlay)) txn->kind = MW_TXN_FULL;
+    txn->pledged = pledge != NULL;
+    if (pledge) memcpy(txn->pledge_id, pledge->id, sizeof pledge->id);
+    txn->entry.pledge = pledge;
     rc = make_any_entry(&txn->overlay, &txn->entry, err);
+    txn->entry.pledge = NULL;
     if (rc != MW_OK) {
         free_entry(store, &txn->entry);
         txn->state = FAILED;
@@ -477,11 +505,54 @@ mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err)
     return rc;
 }
 
+mw_rc mw_txn_prepare(mw_txn *txn, mw_txn_kind kind, mw_err *err)
+{
+    return prepare(txn, kind, NULL, err);
+}
+
+mw_rc mw_txn_pledge(mw_txn *txn, const mw_pledge *pledge, mw_err *err)
+{
+    if (strlen(pledge->host) > MW_PLEDGE_HOST_BYTES_MAX) {
+        return mw_fail(err, MW_TOOBIG, "the path of the database file is too long: %zu bytes",
+                       strlen(pledge->host));
+    }
+    return prepare(txn, MW_TXN_FULL, pledge, err);
+}
+
+/* The host has committed, so the entry counts, whatever becomes of the record that says so: where
+** it cannot be written the writer stops, and whoever comes next finds out from the host. */
+static mw_rc write_decision(mw_txn *txn, mw_err *err)
+{
+    mw_store *store = txn->store;
+    mw_point after = txn->entry.request.after;
+    after.pledged.position = after.position;
+    memcpy(after.pledged.id, txn->pledge_id, sizeof txn->pledge_id);
+    mw_request decision;
+    mw_rc rc = mw_request_create(store, MW_LOG_DECIDE, &decision, err);
+    mw_buf_u64(&decision.payload, after.position);
+    if (rc == MW_OK) rc = mw_buf_check(&decision.payload, err);
+    if (rc == MW_OK) {
+        decision.after = after;
+        decision.publish = true;
+        decision.lazy = true;
+        mw_commit_queue(store, &decision);
+        rc = mw_commit_wait(store, &decision, err);
+    }
+    mw_request_free(store, &decision);
+    if (rc != MW_OK) mw_commit_stop_decided(store, &after, err);
+    return rc;
+}
+
 mw_rc mw_txn_commit(mw_txn *txn, mw_err *err)
 {
+    mw_err cause = {0};
     mw_rc rc = MW_OK;
     if (txn->state != PREPARED) {
         rc = mw_fail(err, MW_MISUSE, "commit of a transaction that is not prepared");
+    } else if (txn->written && txn->pledged) {
+        rc = write_decision(txn, &cause);
+        if (rc == MW_OK) freeze_adopted(txn->store, &txn->entry);
+        if (rc != MW_OK) mw_fail(err, rc, "%s", cause.text);
     } else if (txn->written && txn->kind == MW_TXN_FULL) {
         mw_commit_publish(txn->store, &txn->entry.request);
         freeze_adopted(txn->store, &txn->entry);

@@ -34,6 +34,7 @@ typedef struct mw_generation {
     uint64_t last_position;
     uint64_t sequence_last;
     int64_t count_last;
+    mw_pledged pledged_last;
 } mw_generation;
 
 /* The half of a version that lies on disk: changed by a flush or a merge. */

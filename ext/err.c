@@ -28,6 +28,7 @@ int mx_err_code_of(mw_rc rc)
     case MW_UNSUPPORTED: return SQLITE_ERROR;
     case MW_INTERRUPTED: return SQLITE_INTERRUPT;
     case MW_MISUSE: return SQLITE_MISUSE;
+    case MW_UNDECIDED: return SQLITE_BUSY_RECOVERY;
     }
     return SQLITE_INTERNAL;
 }

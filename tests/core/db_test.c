@@ -70,7 +70,7 @@ static void defaults_are_those_of_the_documentation(void **state)
     assert_true(options.background);
     assert_int_equal(options.durability, MW_DURABILITY_FULL);
     assert_false(options.shared);
-    assert_int_equal(mw_db_format_version(), 2);
+    assert_int_equal(mw_db_format_version(), 3);
     assert_true(mw_db_xxhash_version() >= 800);
     assert_true(strchr(mw_db_zstd_version(), '.') != NULL);
 }

@@ -73,8 +73,8 @@ static mw_rc check_header_with(uint32_t at, uint32_t number)
 static void a_newer_format_is_unsupported(void **state)
 {
     (void)state;
-    assert_int_equal(check_header_with(MW_TABLE_HEADER_VERSION, MW_FORMAT_VERSION), MW_OK);
-    assert_int_equal(check_header_with(MW_TABLE_HEADER_VERSION, MW_FORMAT_VERSION + 1),
+    assert_int_equal(check_header_with(MW_TABLE_HEADER_VERSION, MW_TABLE_FORMAT_VERSION), MW_OK);
+    assert_int_equal(check_header_with(MW_TABLE_HEADER_VERSION, MW_TABLE_FORMAT_VERSION + 1),
                      MW_UNSUPPORTED);
     assert_int_equal(check_header_with(MW_TABLE_HEADER_ZERO, 1), MW_CORRUPT);
 }

@@ -13,6 +13,7 @@
 ** CRASH_CAP=n      at most n disk states of each power cut; the default leaves out next to none
 ** CRASH_ONE_IN=n   one disk state in n has its recovery cut, too; a kill always has
 ** CRASH_SECOND=n   the recovery is cut at one step in n, 1: at each
+** CRASH_TEST=x     only the tests whose names fit this pattern, as *pledge*
 ** CRASH_REPLAY=x   only this crash, with all that the machine was asked; failures print the line */
 #include "harness.h"
 
@@ -589,6 +590,25 @@ static void without_syncs_a_crash_leaves_a_prefix(void **state)
     crash_all("normal");
 }
 
+/* I12: the host's commit decides, whenever the crash comes. */
+static void a_crash_of_a_pledged_commit_leaves_what_the_host_says(void **state)
+{
+    (void)state;
+    crash_all("both");
+}
+
+static void a_crash_of_a_spilled_pledge_leaves_what_the_host_says(void **state)
+{
+    (void)state;
+    crash_all("spilled both");
+}
+
+static void without_syncs_a_pledge_is_synced_all_the_same(void **state)
+{
+    (void)state;
+    crash_all("both normal");
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -630,11 +650,15 @@ int main(void)
         cmocka_unit_test(no_crash_of_a_takeover_loses_adopted_files),
         cmocka_unit_test(without_syncs_no_crash_leaves_a_part_of_a_spill),
         cmocka_unit_test(without_syncs_a_crash_leaves_a_prefix),
+        cmocka_unit_test(a_crash_of_a_pledged_commit_leaves_what_the_host_says),
+        cmocka_unit_test(a_crash_of_a_spilled_pledge_leaves_what_the_host_says),
+        cmocka_unit_test(without_syncs_a_pledge_is_synced_all_the_same),
         cmocka_unit_test(a_record_behind_a_lost_one_stays_dead),
         cmocka_unit_test(a_tail_of_zeros_is_no_damage),
         cmocka_unit_test(rubbish_behind_the_last_record_is_cut_off),
         cmocka_unit_test(a_record_with_a_hole_is_cut_off),
         cmocka_unit_test(a_manifest_that_is_cut_is_named_and_never_read),
     };
+    cmocka_set_test_filter(getenv("CRASH_TEST"));
     return cmocka_run_group_tests(tests, set_up, print_total);
 }

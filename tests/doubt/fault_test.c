@@ -349,6 +349,19 @@ static void without_syncs_a_fault_is_answered_all_the_same(void **state)
     fail_all("normal");
 }
 
+/* I12 */
+static void a_failed_pledge_is_taken_back_and_a_failed_decision_is_none(void **state)
+{
+    (void)state;
+    fail_all("both");
+}
+
+static void a_failed_pledge_of_a_spill_is_taken_back(void **state)
+{
+    (void)state;
+    fail_all("spilled both");
+}
+
 static void without_syncs_a_fault_of_a_spill_is_answered(void **state)
 {
     (void)state;
@@ -617,6 +630,8 @@ int main(void)
         cmocka_unit_test(a_failed_takeover_keeps_adopted_files),
         cmocka_unit_test(without_syncs_a_fault_of_a_spill_is_answered),
         cmocka_unit_test(without_syncs_a_fault_is_answered_all_the_same),
+        cmocka_unit_test(a_failed_pledge_is_taken_back_and_a_failed_decision_is_none),
+        cmocka_unit_test(a_failed_pledge_of_a_spill_is_taken_back),
         cmocka_unit_test(after_a_failed_sync_nothing_is_acknowledged_until_reopened),
         cmocka_unit_test(a_failed_sync_fails_every_commit_that_it_covered),
         cmocka_unit_test(the_cursor_never_passes_a_generation_that_failed),
@@ -630,6 +645,7 @@ int main(void)
     if (text) snprintf(replay, sizeof replay, "%s", text);
     stride = number_of("FAULT_STRIDE", STRIDE);
     alloc_stride = number_of("FAULT_ALLOC", ALLOC_STRIDE);
+    cmocka_set_test_filter(text ? NULL : getenv("FAULT_TEST"));
     return text ? cmocka_run_group_tests(one, NULL, NULL)
                 : cmocka_run_group_tests(tests, NULL, print_total);
 }

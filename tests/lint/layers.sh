@@ -4,7 +4,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 
 layers='
-0 base status hash coding schema prefix
+0 base status pledge hash coding schema prefix
 1 env env_posix mem buf value key codec cover iter
 2 format page page_encode filter cache log
 3 arena presence memtable merge manifest levels level_iter pick table_layout table_file table_pool table_gather table_train table_write table_page table_read table_iter table_verify table_copy
@@ -12,7 +12,7 @@ layers='
 5 db
 '
 # What ext/ may include of core/.
-leaves='base status schema coding buf env value key db'
+leaves='base status pledge schema coding buf env value key db'
 
 rc=0
 fault() { echo "$1"; rc=1; }

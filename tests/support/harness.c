@@ -193,6 +193,9 @@ bool harness_open_engine(harness *h, int engine)
     if (rc != MW_OK) return harness_allowed(h, "open", rc, &err);
     h->stopped[engine] = h->probed[engine] = false;
     h->owner = engine;
+    mw_judge judge = harness_judge(h);
+    rc = mw_db_settle(*db, WAIT_MS, &judge, &err);
+    if (rc != MW_OK) return harness_allowed(h, "settle", rc, &err) && harness_close_engine(h, engine);
     if (!harness_check(h, false)) return false;
     h->past.synced = h->past.commit_count; /* the opening has made durable what it shows */
     /* What is still unknown could not be read: then this engine must not go on. */

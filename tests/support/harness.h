@@ -11,6 +11,8 @@
 **     abort+1        full, prepared, then rolled back: cancelled by an abort record
 **     retry+1+2      full: key 1, prepared, taken back; then key 2 as well, prepared, committed
 **     drop+1         rolled back before any prepare
+**     both+1+2       pledged: prepared, then committed by the host database, then here
+**     veto+1         pledged: prepared, then rolled back, since the host does not commit
 **     back+1+2+3     full: the changes, back to a savepoint in their middle (1 and 2), committed
 **     undo+1         light, prepared, then rolled back: a compensating entry
 **     group+1+2+3    light transactions of one key each, each of a thread; all but the first are
@@ -42,6 +44,7 @@ typedef struct harness_change {
 
 typedef struct harness_commit {
     oracle_fate fate;
+    bool host;      /* the host database has committed it */
     uint8_t engine; /* that was asked */
     uint16_t first; /* of its changes */
     uint16_t count;

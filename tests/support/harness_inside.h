@@ -38,6 +38,10 @@ const harness_change *harness_newest_change(const harness *h, uint8_t key, size_
 void harness_make_row(const harness *h, uint16_t tag, mw_buf *row);
 mw_slice harness_make_key(uint8_t key, uint8_t to[MW_INTEGER_KEY_BYTES]);
 
+/* The pledge of a commit, and the judge who knows which ones the host has committed. */
+mw_pledge harness_pledge(size_t commit);
+mw_judge harness_judge(harness *h);
+
 /* Settles what a peer has left unknown by reading; *done is false where it could not be read. */
 bool harness_settle_peer(harness *h, bool *done);
 

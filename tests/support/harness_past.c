@@ -15,7 +15,12 @@ size_t harness_note_commit(harness *h, int engine, const harness_change *changes
                 past->change_count + count <= HARNESS_CHANGES_MAX;
     if (!room) harness_give_up("too many commits", h->workload->name);
     harness_commit *commit = &past->commits[past->commit_count++];
-    *commit = (harness_commit){ORACLE_FAILED, (uint8_t)engine, past->change_count, (uint16_t)count};
+    *commit = (harness_commit){
+        .fate = ORACLE_FAILED,
+        .engine = (uint8_t)engine,
+        .first = past->change_count,
+        .count = (uint16_t)count,
+    };
     for (size_t i = 0; i < count; i++) {
         harness_change *change = &past->changes[past->change_count++];
         *change = changes[i];
@@ -292,3 +297,37 @@ bool harness_check(harness *h, bool live)
     bool done;
     return look(h, live ? compare_living : settle_unknown, &done);
 }
+
+/* ---- the host database ----------------------------------------------------------------------- */
+
+static const char host_path[] = "/home/host.db";
+
+mw_pledge harness_pledge(size_t commit)
+{
+    mw_pledge pledge = {.host = host_path};
+    mw_put_u64(pledge.id, commit);
+    return pledge;
+}
+
+static mw_rc open_host(void *arg, const char *host, mw_err *err)
+{
+    (void)arg;
+    if (strcmp(host, host_path) == 0) return MW_OK;
+    return mw_fail(err, MW_MISUSE, "expected the host %s, found %s", host_path, host);
+}
+
+static mw_rc ask_host(void *arg, const mw_pledge *pledge, bool *committed, mw_err *err)
+{
+    const harness *h = arg;
+    uint64_t commit = mw_get_u64(pledge->id);
+    if (commit >= h->past.commit_count) {
+        return mw_fail(err, MW_MISUSE, "a pledge of commit %llu, which never was",
+                       (unsigned long long)commit);
+    }
+    *committed = h->past.commits[commit].host;
+    return MW_OK;
+}
+
+static void close_host(void *arg) { (void)arg; }
+
+mw_judge harness_judge(harness *h) { return (mw_judge){h, open_host, ask_host, close_host}; }

@@ -56,6 +56,15 @@ const harness_workload harness_workloads[] = {
     {"spilled normal",
      "create open light+1 full+1+2+3+4 light+5-3 drop+6+7+8 full-2+5+6 close open light+1", 700,
      1500, false, true},
+    {"both",
+     "create open light+1 both+1+2 veto+3-1 both-1+4 light+2-4 both+5 flush both-2+1 close open "
+     "both+6 veto-6",
+     600, 1 << 20, false, false},
+    {"spilled both",
+     "create open both+1+2+3+4 light+5-3 veto+6+7+8+9 both-2+5+6+7 flush both+1+2+3+8", 700, 1500,
+     false, false},
+    {"both normal", "create open light+1 both+2+1 light-1 veto+3 both+4 close open light+5", 250,
+     1 << 20, false, true},
     {"normal",
      "create open light+1 full+2 light+3-1 close open light+4+1 abort+5 undo-2 full+5 light-4", 250,
      1 << 20, false, true},
@@ -246,6 +255,38 @@ static bool run_undo(harness *h, const word *w)
     a.commit = harness_note_commit(h, w->engine, back, w->count);
     take_back(&a, true);
     a.fate = a.rc == MW_OK ? ORACLE_ACKED : ORACLE_UNKNOWN;
+    return settle(h, w, &a) && note_taken_back(h, &a);
+}
+
+/* Up to the host's commit: its only moment is the one between these two calls. */
+static attempt run_pledge(harness *h, const word *w)
+{
+    attempt a = attempt_of(h, w);
+    attempt_changes(h, &a, 0, w->count);
+    mw_pledge pledge = harness_pledge(a.commit);
+    if (a.rc == MW_OK) a.rc = mw_txn_pledge(a.txn, &pledge, &a.err);
+    if (a.rc != MW_OK) attempt_end(&a);
+    return a;
+}
+
+/* Once the host has committed it has happened, whatever the engine can still write. */
+static bool run_both(harness *h, const word *w)
+{
+    attempt a = run_pledge(h, w);
+    if (a.rc != MW_OK) return settle(h, w, &a);
+    h->past.commits[a.commit].host = true;
+    a.fate = ORACLE_ACKED;
+    a.rc = mw_txn_commit(a.txn, &a.err);
+    h->past.synced = h->past.commit_count; /* its prepare was */
+    return settle(h, w, &a);
+}
+
+static bool run_veto(harness *h, const word *w)
+{
+    attempt a = run_pledge(h, w);
+    if (a.rc != MW_OK) return settle(h, w, &a);
+    take_back(&a, true);
+    a.fate = ORACLE_FAILED;
     return settle(h, w, &a) && note_taken_back(h, &a);
 }
 
@@ -494,7 +535,8 @@ static const action actions[] = {
     {"undo", true, run_undo},      {"retry", true, run_retry}, {"group", true, run_group},
     {"drop", true, run_drop},      {"back", true, run_back},   {"flush", true, run_flush},
     {"merge", true, run_merge},    {"compact", true, run_compact},
-    {"little", false, run_little}, {"shift", true, run_shift},
+    {"little", false, run_little}, {"shift", true, run_shift}, {"both", true, run_both},
+    {"veto", true, run_veto},
 };
 
 static const action *action_named(const char *name)

@@ -68,15 +68,20 @@ def human_row(cells):
 
 class Manifest:
     """One manifest; every rule of "Validity"."""
-    HEADER = struct.Struct("<8sII16sQQQQqQQQQIIIII")
+    START = struct.Struct("<8sII")
+    HEADERS = {2: struct.Struct("<8sII16sQQQQqQQQQIIIII"), 3: struct.Struct("<8sII16sQQQQqQQQQQ16sIIIII")}
     EPOCH = struct.Struct("<QQQI")
     FILE = struct.Struct("<QQIQQQQQQQII")
     TRAILER = struct.Struct("<QQ8s")
-    VERSION = 2
 
     def __init__(self, name, data):
         self.name, self.data = name, data
-        need(len(data) >= self.HEADER.size + self.TRAILER.size, "too short for a manifest")
+        need(len(data) >= self.START.size, "too short for a manifest")
+        magic, version, zero = self.START.unpack_from(data)
+        need(magic == b"MWMANIF\n", "rule 1: no manifest")
+        need(version in self.HEADERS and zero == 0, "format version %d" % version)
+        self.header = self.HEADERS[version]
+        need(len(data) >= self.header.size + self.TRAILER.size, "too short for a manifest")
         self.read_header()
         self.read_trailer()
         self.read_parts()
@@ -88,11 +93,11 @@ class Manifest:
         self.check_order()
 
     def read_header(self):
-        (magic, version, zero, self.store, self.number, self.boundary, self.cursor, self.sequence, self.count,
-         self.generation, self.table_number, self.flushed, self.merged, self.key, self.column_count,
-         self.declared, self.epoch_count, self.file_count) = self.HEADER.unpack_from(self.data)
-        need(magic == b"MWMANIF\n", "rule 1: no manifest")
-        need(version == self.VERSION and zero == 0, "format version %d" % version)
+        (_, version, _, self.store, self.number, self.boundary, self.cursor, self.sequence, self.count,
+         self.generation, self.table_number, self.flushed, self.merged, *pledge, self.key, self.column_count,
+         self.declared, self.epoch_count, self.file_count) = self.header.unpack_from(self.data)
+        self.pledged, self.pledge = pledge or (0, bytes(16))
+        need(self.pledged <= self.cursor, "rule 4: a pledge at %d" % self.pledged)
         numbers = numbers_of("manifest", self.name)
         need(numbers is None or numbers[0] == self.number, "rule 1: number %d" % self.number)
 
@@ -104,7 +109,7 @@ class Manifest:
         need(checksum_of(self.data[:-16], seed) == checksum, "rule 1: fails its checksum")
 
     def read_parts(self):
-        scan = Scan(self.data[self.HEADER.size:-self.TRAILER.size])
+        scan = Scan(self.data[self.header.size:-self.TRAILER.size])
         need(self.column_count <= 2000 and self.declared <= MEBI, "rule 5: columns, declaration")
         need(max(self.epoch_count, self.file_count) <= 65536, "rule 5: epochs, files")
         self.columns = [scan.number(4) for _ in range(self.column_count)]
@@ -209,7 +214,7 @@ class Manifest:
 class Record:
     HEADER = struct.Struct("<QQQQQIBBH")
     PAYLOAD_MAX = 262144
-    COMMIT, ABORT, ADOPT = 1, 2, 3
+    COMMIT, ABORT, ADOPT, PREPARE, DECISION = 1, 2, 3, 4, 5
     FIRST, LAST = 1, 2
 
     def __init__(self, data, offset, fields):
@@ -220,7 +225,7 @@ class Record:
         self.end = start + (size + 7) // 8 * 8
 
     @classmethod
-    def at(cls, data, offset, seed):
+    def at(cls, data, offset, seed, version):
         """The record at an offset, as far as its own checksum goes; None when there is none."""
         if len(data) - offset < cls.HEADER.size:
             return None
@@ -231,7 +236,7 @@ class Record:
         if checksum_of(data[offset + 8:end], seed) != fields[0]:
             return None
         kind, part, zero = fields[6:]
-        if kind not in (cls.COMMIT, cls.ABORT, cls.ADOPT) or part > 3 or zero:
+        if not cls.COMMIT <= kind <= (cls.ADOPT if version == 2 else cls.DECISION) or part > 3 or zero:
             return None
         return cls(data, offset, fields)
 
@@ -261,8 +266,10 @@ class Entry:
         """Its payload; entries that do not count are not looked into."""
         try:
             need(len(self.payload) <= self.PAYLOAD_MAX, "an entry of %d bytes" % len(self.payload))
+            self.rows = self.kind
             readers = {Record.COMMIT: self.read_commit, Record.ABORT: self.read_abort,
-                       Record.ADOPT: self.read_adopt}
+                       Record.ADOPT: self.read_adopt, Record.PREPARE: self.read_prepare,
+                       Record.DECISION: self.read_decision}
             readers[self.kind](Scan(self.payload))
         except Damage as damage:
             raise Damage("%s: position %d at %d: %s" % (
@@ -284,6 +291,22 @@ class Entry:
         self.cancels = scan.number(8)
         need(scan.left() == 0, "%d bytes too many" % scan.left())
         need(self.cancels == self.position - 1, "an abort of %d" % self.cancels)
+
+    def read_prepare(self, scan):
+        fixed = 4 + 16 + 1
+        need(len(self.payload) >= fixed, "%d bytes of a prepare" % len(self.payload))
+        tail = self.payload[-fixed:]
+        host_bytes, self.pledge, self.rows = int.from_bytes(tail[:4], "little"), tail[4:20], tail[20]
+        inner = len(self.payload) - fixed - host_bytes
+        need(host_bytes <= 65536 and inner >= 0, "a path of %d bytes" % host_bytes)
+        need(self.rows in (Record.COMMIT, Record.ADOPT), "a prepare of kind %d" % self.rows)
+        self.host = self.payload[inner:inner + host_bytes]
+        (self.read_commit if self.rows == Record.COMMIT else self.read_adopt)(Scan(self.payload[:inner]))
+
+    def read_decision(self, scan):
+        self.decides = scan.number(8)
+        need(scan.left() == 0, "%d bytes too many" % scan.left())
+        need(self.decides == self.position - 1, "a decision of %d" % self.decides)
 
     def read_adopt(self, scan):
         self.sequence_first, self.sequence_last, delta = (scan.number(8) for _ in range(3))
@@ -340,7 +363,7 @@ def decode_row(row, column_count):
 class Segment:
     """A log segment by itself: header, the entries that count, what lies behind them."""
     HEADER = struct.Struct("<8sII16sQQQQQ16sQ")
-    VERSION = 2
+    VERSIONS = (2, 3)
 
     def __init__(self, name, data):
         self.name, self.data, self.entries, self.fault = name, data, [], None
@@ -366,7 +389,7 @@ class Segment:
 
     def check_header(self):
         """What no crash leaves under a right checksum."""
-        need(self.version == self.VERSION, "format version %d" % self.version)
+        need(self.version in self.VERSIONS, "format version %d" % self.version)
         need(self.epoch >= 1 and self.number >= 1 and self.generation >= 1, "epoch, number or generation 0")
         need(1 <= self.generation_start <= self.first_position, "first position, generation start")
 
@@ -374,7 +397,7 @@ class Segment:
         self.end, chain, next_position, records = self.HEADER.size, self.checksum, self.first_position, []
         while True:
             offset = records[-1].end if records else self.end
-            record = Record.at(self.data, offset, self.seed)
+            record = Record.at(self.data, offset, self.seed, self.version)
             if record is None or record.previous != chain or record.position != next_position:
                 return
             if bool(record.part & Record.FIRST) != (not records):
@@ -394,7 +417,7 @@ class Segment:
         """Records behind an offset, each by its own checksum."""
         found, offset = [], start
         while offset < self.filled:
-            record = Record.at(self.data, offset, self.seed)
+            record = Record.at(self.data, offset, self.seed, self.version)
             if record:
                 found.append(record)
             offset += 8
@@ -430,10 +453,12 @@ class Segment:
     def rows(self):
         """Rows without their columns' number, which only the manifest knows: as the log has them."""
         for entry in self.entries:
-            if entry.kind == Record.ABORT:
-                yield "abort\t%d" % entry.cancels
+            if entry.kind in (Record.ABORT, Record.DECISION):
+                yield "abort\t%d" % entry.cancels if entry.kind == Record.ABORT else "decision\t%d" % entry.decides
                 continue
-            if entry.kind == Record.ADOPT:
+            if entry.kind == Record.PREPARE:
+                yield "prepare\t%d\t%s\t%s" % (entry.position, entry.pledge.hex(), entry.host.hex())
+            if entry.rows == Record.ADOPT:
                 yield "\t".join(["adopt", str(entry.position)] + [file["name"] for file in entry.files])
                 continue
             for op in entry.ops:
@@ -447,7 +472,12 @@ def describe_entry(entry, out):
     if entry.kind == Record.ABORT:
         out("        abort of %d" % entry.cancels)
         return
-    if entry.kind == Record.ADOPT:
+    if entry.kind == Record.DECISION:
+        out("        decision of %d" % entry.decides)
+        return
+    if entry.kind == Record.PREPARE:
+        out("        prepare of %s with %s" % (entry.pledge.hex(), entry.host.decode(errors="replace")))
+    if entry.rows == Record.ADOPT:
         out("        adopts, sequences %d to %d, count %+d" % (
             entry.sequence_first, entry.sequence_last, entry.count_delta))
         for file in entry.files:
@@ -728,12 +758,18 @@ class Store:
     def apply_log(self):
         """What an abort cancels leaves nothing but its position: its sequences are free again."""
         sequence, before = self.manifest.sequence, None
-        aborted = {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
+        aborted = self.aborted()
         for segment, entry in self.log:
             entry.read()
             if entry.kind == Record.ABORT:
                 need(before is not None, "%s: position %d: an abort of neither commit nor adopt" % (
                     segment.name, entry.position))
+                before = None
+                continue
+            prepared = before is not None and before.kind == Record.PREPARE
+            need(prepared == (entry.kind == Record.DECISION), "%s: position %d: a prepare is followed by its "
+                 "decision, and nothing else is" % (segment.name, entry.position))
+            if entry.kind == Record.DECISION:
                 before = None
                 continue
             need(entry.sequence_first > sequence, "%s: position %d: sequence %d after %d" % (
@@ -743,17 +779,24 @@ class Store:
             if entry.position not in aborted:
                 sequence = entry.sequence_last
 
+    def aborted(self):
+        """Positions that do not count. Of a prepare at the end only its host knows: it is left out."""
+        found = {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
+        if self.log and self.log[-1][1].kind == Record.PREPARE:
+            found.add(self.log[-1][1].position)
+        return found
+
     def apply_entry(self, segment, entry, aborted):
         before = len(self.live)
         try:
             need(entry.count_delta + before >= 0, "the count falls below 0")
-            if entry.kind == Record.ADOPT:
+            if entry.rows == Record.ADOPT:
                 need(segment.generation_start == entry.position, "not the first of its generation")
-            changes = self.changes_of_commit(entry) if entry.kind == Record.COMMIT else []
+            changes = self.changes_of_commit(entry) if entry.rows == Record.COMMIT else []
             if aborted:
                 return
             self.apply_changes(changes)
-            for file in entry.files if entry.kind == Record.ADOPT else []:
+            for file in entry.files if entry.rows == Record.ADOPT else []:
                 self.apply_changes(self.changes_of_table(file))
             need(len(self.live) - before == entry.count_delta, "a count of %+d, found %+d" % (
                 entry.count_delta, len(self.live) - before))
@@ -799,14 +842,15 @@ class Store:
 
     def facts(self):
         """What there is, for tests that must have met it; each is a word for a search."""
-        aborted = {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
+        aborted = self.aborted()
         found = {"level %d" % file["level"] for file in self.manifest.files}
         found.add("closed" if self.state and self.state.clean else "open")
         for file in self.tables:
             found.update("encoding %d" % encoding for encoding in file.table.encodings)
             found.update(["dictionary"] if file.table.dictionaries else [])
         for segment, entry in self.log:
-            name = {Record.COMMIT: "commit", Record.ABORT: "abort", Record.ADOPT: "adopt"}[entry.kind]
+            name = {Record.COMMIT: "commit", Record.ABORT: "abort", Record.ADOPT: "adopt",
+                    Record.PREPARE: "prepare", Record.DECISION: "decision"}[entry.kind]
             found.add(name + (" taken back" if entry.position in aborted else ""))
             if entry.epoch < segment.epoch:
                 found.add("copy")
