@@ -22,34 +22,36 @@ enum { LAST = 6, FULLS = 3, LIGHT_A = 4, LIGHT_B = 5, CUTS = 2 };
 
 /* clang-format off */
 #define RULES(X)                                                                                   \
-    X(PREPARE_SYNCED, "a prepare is synced before the host commits",                               \
-                      "the host keeps a transaction whose prepare the disk never had")             \
-    X(MARKER_WITHIN,  "the marker row is part of the host's transaction",                          \
-                      "rows of the host without a marker look like none")                          \
-    X(FRESH_ID,       "each prepare has a fresh transaction id",                                   \
-                      "the marker of an earlier transaction answers for a later one")              \
-    X(ABORT_AGAIN,    "abort(p) comes before a second prepare of the transaction",                 \
-                      "the first prepare counts because something follows it")                     \
-    X(ABORT_BACK,     "a rollback after the prepare writes abort(p)",                              \
-                      "the prepare counts because something follows it")                           \
-    X(WRITE_AFTER,    "the host's commit is durable before anything is written behind it",         \
-                      "what follows reaches the disk and vouches for what the host loses")         \
-    X(FLUSH_AFTER,    "the host's commit is durable before a cursor passes it",                    \
-                      "a table file keeps what the host loses")                                    \
-    X(UNLOCK_AFTER,   "the host's commit is durable before the turn is given up",                  \
-                      "the next process writes behind it and knows of no host")                    \
-    X(ASK_AGAIN,      "a commit record at the very end is a hint, the host is asked again",        \
-                      "the unsynced record reached the disk, the host's commit did not")           \
-    X(SETTLE,         "a prepare at the end is settled by the host's marker",                      \
-                      "a transaction counts that the host never committed")                        \
-    X(SETTLE_LOCKED,  "an absent marker counts only under the host's write lock",                  \
-                      "the host commits a moment after it was asked")                              \
-    X(SETTLE_FILE,    "an absent marker counts only in the file that names this store",            \
-                      "a copy of the database file answers")                                       \
-    X(SETTLE_DURABLE, "who settles makes the host's commit durable before the seal",               \
-                      "the seal keeps what the host loses")                                        \
-    X(LOCK_FIRST,     "the host's write lock is held from before the claim",                       \
-                      "an open that ends with BUSY has thrown a healthy writer out")
+    X(PREPARE_SYNCED,  "a prepare is synced before the host commits",                              \
+                       "the host keeps a transaction whose prepare the disk never had")            \
+    X(MARKER_WITHIN,   "the marker row is part of the host's transaction",                         \
+                       "rows of the host without a marker look like none")                         \
+    X(FRESH_ID,        "each prepare has a fresh transaction id",                                  \
+                       "the marker of an earlier transaction answers for a later one")             \
+    X(ABORT_AGAIN,     "abort(p) comes before a second prepare of the transaction",                \
+                       "the first prepare counts because something follows it")                    \
+    X(ABORT_BACK,      "a rollback after the prepare writes abort(p)",                             \
+                       "the prepare counts because something follows it")                          \
+    X(WRITE_AFTER,     "the host's commit is durable before anything is written behind it",        \
+                       "what follows reaches the disk and vouches for what the host loses")        \
+    X(FLUSH_AFTER,     "the host's commit is durable before a cursor passes it",                   \
+                       "a table file keeps what the host loses")                                   \
+    X(UNLOCK_AFTER,    "the host's commit is durable before the turn is given up",                 \
+                       "the next process writes behind it and knows of no host")                   \
+    X(ASK_AGAIN,       "a commit record at the very end is a hint, the host is asked again",       \
+                       "the unsynced record reached the disk, the host's commit did not")          \
+    X(SETTLE,          "a prepare at the end is settled by the host's marker",                     \
+                       "a transaction counts that the host never committed")                       \
+    X(SETTLE_LOCKED,   "an absent marker counts only under the host's write lock",                 \
+                       "the host commits a moment after it was asked")                             \
+    X(SETTLE_FILE,     "an absent marker counts only in the file that names this store",           \
+                       "a copy of the database file answers")                                      \
+    X(SETTLE_DURABLE,  "who settles makes the host's commit durable before the seal",              \
+                       "the seal keeps what the host loses")                                       \
+    X(ABORT_OVERTAKES, "who overtakes a claim aborts its own prepare first",                       \
+                       "a seal shows what the host may still roll back")                           \
+    X(LOCK_FIRST,      "the host's write lock is held from before the claim",                      \
+                       "an open that ends with BUSY has thrown a healthy writer out")
 /* clang-format on */
 
 MODEL_RULES(MODEL_HOST_FIRST)
@@ -79,6 +81,7 @@ typedef enum phase {
 } phase;
 
 enum { NOBODY, A, B };
+enum { UNCLAIMED, ALIVE, ORPHANED }; /* the newest claim that is not sealed */
 
 typedef struct state {
     record log[LAST];
@@ -94,9 +97,10 @@ typedef struct state {
     uint8_t answer; /* B: COMMIT or ABORT for what it found open */
     uint8_t clean, claimed, fenced;
     uint8_t acknowledged, rolled_back;
+    uint8_t shown; /* to readers, by a seal or by xCommit */
     uint8_t doomed; /* a claim that its maker had to give up */
     uint8_t light, killed, cut, busy;
-    uint8_t spare[4];
+    uint8_t spare[3];
 } state;
 
 static_assert(sizeof(state) % 8 == 0, "the search hashes words");
@@ -148,6 +152,7 @@ static const char *broken(const search *self, const void *of)
     if ((rows ^ s->host) & rows & fulls) return "I12: the store has a transaction, the host has not";
     if ((rows ^ s->host) & fulls) return "I12: the host has a transaction, the store has not";
     if (s->acknowledged & ~rows) return "I1: an acknowledged row is lost";
+    if (s->shown & ~rows) return "I3: a row is gone that readers saw";
     if (s->rolled_back & rows) return "I2: a row that was rolled back is there";
     if (s->doomed) return "I14: an open that was refused has fenced a healthy writer";
     return NULL;
@@ -232,9 +237,41 @@ static void prepare(move *m)
     }
     append(m, PREPARE, m->from->txn);
     take(m, SEARCH_DUTY, WRITTEN, "xSync: writes a prepare");
-    if (keeps(m, PREPARE_SYNCED)) return;
+    if (keeps(m, PREPARE_SYNCED) || m->from->claimed) return;
     append(m, PREPARE, m->from->txn);
     take(m, SEARCH_CHOICE, PREPARED, "xSync: writes a prepare, returns");
+}
+
+/* Readers take what lies below a seal for decided. */
+static void seal_end(move *m)
+{
+    state *s = &m->next;
+    sync_log(m);
+    s->sealed = s->end;
+    s->shown |= s->files;
+    for (int p = s->cursor + 1; p <= s->end; p++) {
+        const record *at = &s->log[p - 1];
+        bool row = at->kind == LIGHT || (at->kind == PREPARE && !aborted(s, p));
+        if (row) s->shown |= bit(at->txn);
+    }
+    s->claimed = UNCLAIMED;
+    s->clean = 0;
+    s->fenced = 1;
+}
+
+static void overtake_prepared(move *m)
+{
+    state *s = &m->next;
+    bool abort = keeps(m, ABORT_OVERTAKES);
+    if (abort) {
+        append(m, ABORT, s->txn);
+        s->rolled_back |= bit(s->txn);
+        s->host_lock = NOBODY;
+    }
+    seal_end(m);
+    take(m, SEARCH_DUTY, abort ? GONE : PREPARED,
+         abort ? "xSync: aborts, claims and seals itself, rolled back on both sides"
+               : "xSync: claims and seals itself, returns");
 }
 
 static void sync_prepare(move *m)
@@ -243,7 +280,9 @@ static void sync_prepare(move *m)
         m->next.host_lock = m->from->host_lock == A ? NOBODY : m->from->host_lock;
         m->next.rolled_back |= bit(m->from->txn);
         take(m, SEARCH_DUTY, GONE, "xSync: is fenced, rolled back on both sides");
-    } else if (!m->from->claimed) {
+    } else if (m->from->claimed == ORPHANED) {
+        overtake_prepared(m);
+    } else if (m->from->claimed == UNCLAIMED) {
         sync_log(m);
         take(m, SEARCH_DUTY, PREPARED, "xSync: syncs, finds no claim, returns");
     }
@@ -291,10 +330,12 @@ static void commit(move *m)
 {
     m->next.unmarked = 0;
     m->next.acknowledged |= bit(m->from->txn);
+    m->next.shown |= bit(m->from->txn);
     append(m, COMMIT, m->from->txn);
     take(m, SEARCH_DUTY, m->from->fenced ? GONE : HOLDS, "xCommit: writes the commit, unsynced");
     m->next.unmarked = 0;
     m->next.acknowledged |= bit(m->from->txn);
+    m->next.shown |= bit(m->from->txn);
     take(m, SEARCH_FAULT, GONE, "xCommit: cannot write the commit, the writer stops");
 }
 
@@ -316,7 +357,11 @@ static void sync_light(move *m)
     if (m->who == A && m->from->fenced) {
         /* Written in time or not, the seal knows. */
         take(m, SEARCH_DUTY, GONE, "is fenced");
-    } else if (m->who == B || !m->from->claimed) {
+    } else if (m->who == A && m->from->claimed == ORPHANED) {
+        m->next.acknowledged |= bit(txn);
+        seal_end(m);
+        take(m, SEARCH_DUTY, GONE, "claims and seals itself, answers: committed");
+    } else if (m->who == B || m->from->claimed == UNCLAIMED) {
         sync_log(m);
         m->next.acknowledged |= bit(txn);
         take(m, SEARCH_DUTY, HOLDS, "syncs, answers: committed");
@@ -353,7 +398,7 @@ static void come(move *m)
     state *s = &m->next;
     if (m->who != B) return;
     if (!keeps(m, LOCK_FIRST)) {
-        s->claimed = 1;
+        s->claimed = ALIVE;
         take(m, SEARCH_CHOICE, ASKING, "claims the next epoch");
     } else if (!keeps(m, SETTLE_LOCKED)) {
         take(m, SEARCH_CHOICE, LOCKED, "does not ask for the host's write lock");
@@ -378,7 +423,7 @@ static void ask_for_lock(move *m)
 
 static void claim(move *m)
 {
-    m->next.claimed = 1;
+    m->next.claimed = ALIVE;
     take(m, SEARCH_DUTY, CLAIMED, "claims the next epoch");
 }
 
@@ -386,8 +431,7 @@ static int open_position(const move *m)
 {
     const state *s = m->from;
     for (int p = s->cursor + 1; p <= s->end; p++) {
-        bool prepared = s->log[p - 1].kind == PREPARE && p > s->sealed;
-        if (prepared && is_open(m->self, s, p)) return p;
+        if (s->log[p - 1].kind == PREPARE && is_open(m->self, s, p)) return p;
     }
     return 0;
 }
@@ -422,12 +466,10 @@ static void seal(move *m)
     for (int p = s->read; p < LAST; p++) s->log[p] = (record){0};
     s->end = s->read;
     if (s->answer) append(m, s->answer, txn);
-    sync_log(m);
-    s->sealed = s->end;
+    seal_end(m);
     if (s->host_lock == B) s->host_lock = NOBODY;
     s->turn = B;
-    s->claimed = s->read = s->answer = s->clean = 0;
-    s->fenced = 1;
+    s->read = s->answer = 0;
     take(m, SEARCH_DUTY, HOLDS, "copies, writes the decision, syncs, seals, drops the host's lock");
 }
 
@@ -439,8 +481,8 @@ static void die(state *s, int who)
     if (s->host_lock == who) s->host_lock = NOBODY;
     if (s->turn == who) s->turn = NOBODY;
     if (who == A) s->txn = 0;
-    /* The next one would make the claim void. */
-    if (who == B) s->claimed = s->read = s->answer = 0;
+    if (who == B && s->claimed) s->claimed = ORPHANED;
+    if (who == B) s->read = s->answer = 0;
 }
 
 static void kill_process(move *m)
@@ -458,6 +500,7 @@ static void lose_power(search *self, const state *s, int kept, bool host_kept)
     die(&next, B);
     next.phase[B] = OUTSIDE; /* one comes again */
     next.cut++;
+    next.claimed = UNCLAIMED; /* void by the next one */
     next.clean = 0;
     next.end = (uint8_t)kept;
     for (int p = 0; p < LAST; p++) {
@@ -469,6 +512,7 @@ static void lose_power(search *self, const state *s, int kept, bool host_kept)
     next.unmarked &= next.host;
     /* Acknowledged by the host, and no more durable than that. */
     next.acknowledged &= (uint8_t)~(fulls & ~next.host);
+    next.shown &= (uint8_t)~(fulls & ~next.host);
     search_step(self, &next, SEARCH_FAULT, "machine",
                 host_kept ? "loses power, and a part of the log" :
                             "loses power, the host's last commit and a part of the log");
