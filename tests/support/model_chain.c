@@ -304,7 +304,8 @@ static const char *broken(const search *self, const void *of)
     if (s->wrong) return promises[s->wrong];
     if (!s->seen) return "I15: no manifest is left";
     if (newest_of(s->seen) < s->relied) return "I15: the newest manifest is lost";
-    if (!(s->files & bit(newest_of(s->seen)))) return "I11: the newest manifest lists a file that is gone";
+    bool whole = s->files & bit(newest_of(s->seen));
+    if (!whole) return "I11: the newest manifest lists a file that is gone";
     return NULL;
 }
 

@@ -6,8 +6,8 @@
 **
 ** Each epoch has a log of its own, one slot a position: what, and whether the disk has it. What the
 ** disk lacks is in the page cache: a killed process leaves it there, a crash of the machine keeps
-** any part of it. Manifests are durable when they are seen (model_chain.c doubts that), so what they
-** say is one value here, and their number.
+** any part of it. Manifests are durable when they are seen (model_chain.c doubts that), so what
+** they say is one value here, and their number.
 **
 ** `truth` is what somebody relies on: a position's row was acknowledged, or is seen by readers
 ** behind a seal. In every state the store is recovered as it is, as if all processes had died: it
@@ -17,7 +17,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { WRITERS = 3, EPOCHS = 4, LAST = 4, TXNS = 5, ABORT = 6, EMPTY = 7 };
+enum { WRITERS = 3, EPOCHS = 4, LAST = 4, TXNS = 5, ABORT = 6, EMPTY = 7, CRASHES = 2 };
 
 /* clang-format off */
 #define RULES(X)                                                                                   \
@@ -494,6 +494,7 @@ static void copy_tail(move *m)
 {
     view v = recover(m->self, m->from);
     for (int p = m->w->copied_from; p <= m->w->end; p++) {
+        if (!v.source[p]) continue; /* a hole, where holes are let pass */
         slot *to = slot_of(&m->next, m->w->epoch, p);
         *to = *look(m->from, v.source[p], p);
         to->flags = COPIED;
@@ -612,7 +613,7 @@ static void crash(search *self, const state *s)
     for (int i = 0; i < EPOCHS * LAST; i++) {
         if (slots[i].what && !(slots[i].flags & DURABLE)) at_risk[count++] = (uint8_t)i;
     }
-    if (s->crashes) return;
+    if (s->crashes == CRASHES) return;
     for (int kept = 0; kept < 1 << count; kept++) {
         state next = *s;
         for (int i = 0; i < count; i++) {
@@ -623,7 +624,7 @@ static void crash(search *self, const state *s)
         for (int i = 0; i < WRITERS; i++) {
             if (next.writers[i].phase != OUTSIDE) next.writers[i] = (writer){.phase = GONE};
         }
-        next.crashes = 1;
+        next.crashes++;
         search_step(self, &next, SEARCH_FAULT, "machine", "loses power, and part of its cache");
     }
 }

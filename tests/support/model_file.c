@@ -2,13 +2,14 @@
 **
 **     start    files 1, 2 listed (the same rows in 1 + 2, in 3 and in 4); a log segment above the
 **              cursor (its rows also in 5 and in 6)
-**     jobs     merge 1 + 2 -> 3, merge 1 + 2 -> 4, flush -> 5, flush -> 6: write, sync, read the newest
-**              manifest, create the next, sync the folder, remove what is covered
+**     jobs     merge 1 + 2 -> 3, merge 1 + 2 -> 4, flush -> 5, flush -> 6: write, sync, read the
+**              newest manifest, create the next, sync the folder, remove what is covered
 **     owner    a successor: claims, seals, sweeps what no manifest lists; the even jobs are its own
 **              once it has sealed
 **
-** There is one manifest that processes see, and one that the disk has for certain. A removed file is
-** gone at once, that is the worst case; that the disk may bring it back makes a leftover at most. */
+** There is one manifest that processes see, and one that the disk has for certain. A removed file
+** is gone at once, that is the worst case; that the disk may bring it back makes a leftover at
+** most. */
 #include "model.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* model_host.c: transactions over a store and tables of its host database, in two phases.
 **
-**     A   begin -> prepare(t), synced -> the host commits rows and marker, drops its lock -> commit(t)
-**             host says BUSY: abort(t), a new prepare       rolled back: abort(t)
+**     A   begin -> prepare(t), synced -> the host commits, rows and marker, and unlocks -> commit(t)
+**             the host says BUSY: abort(t), a new prepare          rolled back: abort(t)
 **         light transactions, flushes, the turn given up
 **     B   takes the turn over from a clean end, or claims at any time: host's lock, claim, read,
 **         settle, seal; then a light transaction
@@ -149,8 +149,10 @@ static const char *broken(const search *self, const void *of)
 {
     const state *s = of;
     uint8_t rows = recovered(self, s);
-    if ((rows ^ s->host) & rows & fulls) return "I12: the store has a transaction, the host has not";
-    if ((rows ^ s->host) & fulls) return "I12: the host has a transaction, the store has not";
+    uint8_t only_store = rows & (uint8_t)~s->host & fulls;
+    uint8_t only_host = s->host & (uint8_t)~rows;
+    if (only_store) return "I12: the store has a transaction, the host has not";
+    if (only_host) return "I12: the host has a transaction, the store has not";
     if (s->acknowledged & ~rows) return "I1: an acknowledged row is lost";
     if (s->shown & ~rows) return "I3: a row is gone that readers saw";
     if (s->rolled_back & rows) return "I2: a row that was rolled back is there";
@@ -456,7 +458,7 @@ static void settle(move *m)
     if (keeps(m, SETTLE_FILE)) return;
     s->read = (uint8_t)open;
     s->answer = ABORT;
-    take(m, SEARCH_CHOICE, SETTLED, "reads the log; in a copy of the host's file no marker is there");
+    take(m, SEARCH_CHOICE, SETTLED, "reads the log; a copy of the host's file has no marker");
 }
 
 static void seal(move *m)

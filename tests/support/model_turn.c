@@ -336,7 +336,13 @@ static void kill_process(move *m)
 static void crash(search *self, const state *s)
 {
     if (s->crashed) return;
-    for (int kept = 0; kept <= LAST; kept++) {
+    int durable = 0;
+    int end = 0;
+    for (int p = 0; p < LAST; p++) {
+        if (s->log[p].txn) end = p + 1;
+        if (durable == p && (s->log[p].flags & DURABLE)) durable = p + 1;
+    }
+    for (int kept = durable; kept <= end; kept++) {
         state next = *s;
         bool cut = false;
         for (int p = 0; p < LAST; p++) {
@@ -409,12 +415,15 @@ static const char *broken(const search *self, const void *of)
         const slot *at = &s->log[p];
         bool host = s->host & bit(at->txn);
         if (!s->truth[p]) {
-            if ((at->flags & ABORTED) && host) return "I12: the host has a transaction that is aborted here";
+            bool only_host = (at->flags & ABORTED) && host;
+            if (only_host) return "I12: the host has a transaction that is aborted here";
             continue;
         }
         if (p + 1 > s->cursor && at->txn != s->truth[p]) return "I1: an acknowledged row is lost";
-        if (s->rolled_back & bit(s->truth[p])) return "I3: somebody built on a row that was rolled back";
-        if ((at->flags & PREPARE) && !host) return "I12: a transaction counts here that the host lacks";
+        bool undone = s->rolled_back & bit(s->truth[p]);
+        bool only_store = (at->flags & PREPARE) && !host;
+        if (undone) return "I3: somebody built on a row that was rolled back";
+        if (only_store) return "I12: a transaction counts here that the host lacks";
     }
     if (turns > 1 && search_keeps(self, DECIDED)) return "I8: two processes have the turn";
     return NULL;

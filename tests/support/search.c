@@ -2,7 +2,8 @@
 **
 **     states   [s0][s1][s2]...      each once, in the order in which they were found
 **     parents  [ -][ 0][ 0]...      the state from which it was found first
-**     table    hash -> number       open addressing
+**     table    hash -> number       open addressing; the hash stands there, too: few states are
+**                                   looked at in vain
 **
 ** States are found in the order of their distance, so the first broken promise is one of those with
 ** the shortest way. Ways are not stored in words: whoever wants one takes the steps again and keeps
@@ -17,6 +18,11 @@ enum { FIRST_SLOTS = 1 << 12 };
 
 static const uint32_t nothing = UINT32_MAX;
 
+typedef struct slot {
+    uint32_t number;
+    uint32_t hash;
+} slot;
+
 struct search {
     const search_model *model;
     int off;
@@ -24,7 +30,7 @@ struct search {
     uint32_t *parents;
     uint32_t count;
     uint32_t capacity;
-    uint32_t *table;
+    slot *table;
     uint32_t slots; /* a power of two */
     uint32_t at;    /* whose steps are taken */
     uint64_t steps;
@@ -60,30 +66,43 @@ static uint32_t hash(const search *self, const void *state)
     return (uint32_t)(h ^ h >> 29);
 }
 
-static uint32_t find_slot(const search *self, const void *state)
+static bool is_at(const search *self, const slot *at, const void *state, uint32_t key)
 {
-    uint32_t slot = hash(self, state) & (self->slots - 1);
-    while (self->table[slot] != nothing &&
-           memcmp(state_at(self, self->table[slot]), state, self->model->state_bytes) != 0) {
-        slot = (slot + 1) & (self->slots - 1);
+    if (at->hash != key) return false;
+    return memcmp(state_at(self, at->number), state, self->model->state_bytes) == 0;
+}
+
+/* Where the state is, or is to go. */
+static slot *find_slot(const search *self, const void *state, uint32_t key)
+{
+    uint32_t i = key & (self->slots - 1);
+    while (self->table[i].number != nothing && !is_at(self, &self->table[i], state, key)) {
+        i = (i + 1) & (self->slots - 1);
     }
-    return slot;
+    return &self->table[i];
 }
 
 static void resize_table(search *self, uint32_t slots)
 {
+    slot *old = self->table;
+    uint32_t old_slots = self->slots;
     self->slots = slots;
-    self->table = must_resize(self->table, slots * sizeof *self->table);
+    self->table = must_resize(NULL, slots * sizeof *self->table);
     memset(self->table, 0xff, slots * sizeof *self->table);
-    for (uint32_t i = 0; i < self->count; i++) {
-        self->table[find_slot(self, state_at(self, i))] = i;
+    for (uint32_t i = 0; i < old_slots; i++) {
+        if (old[i].number == nothing) continue;
+        uint32_t to = old[i].hash & (slots - 1);
+        while (self->table[to].number != nothing) to = (to + 1) & (slots - 1);
+        self->table[to] = old[i];
     }
+    free(old);
 }
 
 static void add(search *self, const void *state, uint32_t parent)
 {
-    uint32_t slot = find_slot(self, state);
-    if (self->table[slot] != nothing) return;
+    uint32_t key = hash(self, state);
+    slot *at = find_slot(self, state, key);
+    if (at->number != nothing) return;
     if (self->count == self->capacity) {
         self->capacity = self->capacity ? self->capacity * 2 : FIRST_SLOTS;
         size_t bytes = self->capacity * self->model->state_bytes;
@@ -92,7 +111,7 @@ static void add(search *self, const void *state, uint32_t parent)
     }
     memcpy(self->states + self->count * self->model->state_bytes, state, self->model->state_bytes);
     self->parents[self->count] = parent;
-    self->table[slot] = self->count++;
+    *at = (slot){self->count++, key};
     if (self->count * 2u > self->slots) resize_table(self, self->slots * 2);
 }
 
