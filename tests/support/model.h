@@ -21,9 +21,9 @@ enum {
 };
 
 #define MODEL_NAME(name, text, without) name,
-#define MODEL_ROW(name, text, without) {FIRST_RULE + name, text, without},
-#define MODEL_RULES(first)                                                                         \
-    enum { RULES(MODEL_NAME) RULE_COUNT, FIRST_RULE = first };                                     \
+#define MODEL_ROW(name, text, without)  {FIRST_RULE + name, text, without},
+#define MODEL_RULES(first)                                     \
+    enum { RULES(MODEL_NAME) RULE_COUNT, FIRST_RULE = first }; \
     static const search_rule rules[] = {RULES(MODEL_ROW)};
 
 #endif

@@ -48,25 +48,25 @@ typedef enum phase {
     KNOWS,   /* the newest number                                         */
     CREATED, /* the next one; writer: has looked for one of two manifests */
     SYNCED,
-    LOCKED,  /* reader: the pin; collector: the same for itself           */
+    LOCKED, /* reader: the pin; collector: the same for itself           */
     READING,
     DONE,
 } phase;
 
 typedef struct state {
-    uint8_t seen, disk;   /* names of manifests, by bit */
-    uint8_t files;        /* table files, one for each manifest */
-    uint8_t relied;       /* the newest number that somebody relies on */
-    uint8_t again;        /* numbers that a late claimer has made a second time */
+    uint8_t seen, disk; /* names of manifests, by bit */
+    uint8_t files;      /* table files, one for each manifest */
+    uint8_t relied;     /* the newest number that somebody relies on */
+    uint8_t again;      /* numbers that a late claimer has made a second time */
     uint8_t writer, writer_at;
-    uint8_t newer;        /* there was a newer one when it looked for the next */
+    uint8_t newer; /* there was a newer one when it looked for the next */
     uint8_t claimer, claimer_at;
-    uint8_t late;         /* the claimer created a number that had been used before */
+    uint8_t late; /* the claimer created a number that had been used before */
     uint8_t flusher, flusher_at;
     uint8_t collector, collector_at;
     uint8_t reader, reader_at;
     uint8_t crashed;
-    uint8_t wrong;        /* what somebody believes, see `promises` */
+    uint8_t wrong; /* what somebody believes, see `promises` */
     uint8_t spare[5];
 } state;
 

@@ -114,14 +114,14 @@ typedef struct state {
     uint8_t cursor;
     uint8_t twice; /* a position was flushed a second time */
     uint8_t number;
-    uint8_t shown;        /* the highest claim in shared memory */
-    uint8_t truth[LAST];  /* 0: nobody relies on it */
-    uint8_t refused;      /* transactions, by bit: fenced  */
-    uint8_t rolled_back;  /* the same: rollback returned   */
-    uint8_t conflict;     /* two answers that exclude each other */
-    uint8_t begun;        /* transactions */
+    uint8_t shown;       /* the highest claim in shared memory */
+    uint8_t truth[LAST]; /* 0: nobody relies on it */
+    uint8_t refused;     /* transactions, by bit: fenced  */
+    uint8_t rolled_back; /* the same: rollback returned   */
+    uint8_t conflict;    /* two answers that exclude each other */
+    uint8_t begun;       /* transactions */
     uint8_t crashes, failures;
-    uint8_t left_out;     /* the same: begun, and not in what a later seal found */
+    uint8_t left_out; /* the same: begun, and not in what a later seal found */
     uint8_t spare[1];
 } state;
 

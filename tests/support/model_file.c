@@ -299,7 +299,7 @@ static void start(void *of)
 static void steps(search *self, const void *of)
 {
     static void (*const by_phase[DONE])(move *) = {
-        [IDLE] = start_job, [WRITTEN] = sync_output, [SYNCED] = read_manifest,   [READ] = create,
+        [IDLE] = start_job,   [WRITTEN] = sync_output, [SYNCED] = read_manifest,  [READ] = create,
         [HALF] = move_cursor, [CREATED] = sync_folder, [DURABLE] = remove_inputs,
     };
     const state *s = of;

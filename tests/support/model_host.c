@@ -18,7 +18,7 @@
 
 #include <assert.h>
 
-enum { LAST = 6, FULLS = 3, LIGHT_A = 4, LIGHT_B = 5, CUTS = 2 };
+enum { LAST = 6, FULLS = 3, LIGHT_A = 4, LIGHT_B = 5, CUTS = 1 };
 
 /* clang-format off */
 #define RULES(X)                                                                                   \
@@ -88,19 +88,19 @@ typedef struct state {
     uint8_t end, cursor, sealed; /* positions */
     uint8_t files;               /* transactions in table files, by bit like those below */
     uint8_t host, host_disk;
+    uint8_t host_by;  /* who knows of the host's last commit */
     uint8_t unmarked; /* in the host without a marker */
     uint8_t host_lock, turn;
     uint8_t phase[3]; /* of A, B */
-    uint8_t txn;      /* A's open one */
+    uint8_t txn[3];   /* their open ones */
     uint8_t begun;
     uint8_t read;   /* B: the log's end when it read */
     uint8_t answer; /* B: COMMIT or ABORT for what it found open */
     uint8_t clean, claimed, fenced;
     uint8_t acknowledged, rolled_back;
-    uint8_t shown; /* to readers, by a seal or by xCommit */
+    uint8_t shown;  /* to readers, by a seal or by xCommit */
     uint8_t doomed; /* a claim that its maker had to give up */
     uint8_t light, killed, cut, busy;
-    uint8_t spare[3];
 } state;
 
 static_assert(sizeof(state) % 8 == 0, "the search hashes words");
@@ -175,22 +175,25 @@ static void take(move *m, search_kind kind, phase to, const char *what)
 {
     static const char *const names[] = {"", "A", "B"};
     m->next.phase[m->who] = (uint8_t)to;
+    if (m->next.host == m->next.host_disk) m->next.host_by = NOBODY; /* nothing to know */
     search_step(m->self, &m->next, kind, names[m->who], what);
     m->next = *m->from;
 }
+
+static bool is_out(const move *m) { return m->who == A && m->from->fenced; }
 
 /* What a fenced writer writes is looked at by nobody. */
 static void append(move *m, int kind, int txn)
 {
     state *s = &m->next;
-    if (m->who == A && s->fenced) return;
+    if (is_out(m)) return;
     s->log[s->end++] = (record){(uint8_t)kind, (uint8_t)txn, 0};
 }
 
 /* Without WRITE_AFTER the host's commit is durable before the next sync only: not enough. */
 static void sync_log(move *m)
 {
-    if (m->who == A && !keeps(m, WRITE_AFTER)) m->next.host_disk = m->next.host;
+    if (m->who == m->from->host_by && !keeps(m, WRITE_AFTER)) m->next.host_disk = m->next.host;
     for (int p = 0; p < m->next.end; p++) m->next.log[p].durable = 1;
 }
 
@@ -200,12 +203,12 @@ static int room(const state *s) { return LAST - s->end; }
 static bool may_go_on(const move *m, int rule)
 {
     bool durable = m->from->host == m->from->host_disk;
-    return durable || m->who == B || !keeps(m, rule);
+    return durable || m->who != m->from->host_by || !keeps(m, rule);
 }
 
 static void make_host_durable(move *m)
 {
-    if (m->who != A || m->from->host == m->from->host_disk) return;
+    if (m->who != m->from->host_by || m->from->host == m->from->host_disk) return;
     m->next.host_disk = m->next.host;
     take(m, SEARCH_DUTY, HOLDS, "makes the host's commit durable");
 }
@@ -215,7 +218,7 @@ static void make_host_durable(move *m)
 static void get_turn(move *m)
 {
     const state *s = m->from;
-    if (s->turn || s->fenced || (m->who == B && !s->clean)) return;
+    if (s->turn || !s->clean || is_out(m)) return;
     m->next.turn = (uint8_t)m->who;
     m->next.clean = 0;
     take(m, SEARCH_CHOICE, HOLDS, "takes the turn after a clean end");
@@ -224,9 +227,9 @@ static void get_turn(move *m)
 static void begin(move *m)
 {
     const state *s = m->from;
-    if (m->who != A || s->host_lock || s->begun == FULLS || room(s) < 2) return;
-    m->next.host_lock = A;
-    m->next.txn = ++m->next.begun;
+    if (s->host_lock || s->begun == FULLS || room(s) < 2) return;
+    m->next.host_lock = (uint8_t)m->who;
+    m->next.txn[m->who] = ++m->next.begun;
     take(m, SEARCH_CHOICE, BEGUN, "writes into the host's tables and the store's");
 }
 
@@ -237,10 +240,10 @@ static void prepare(move *m)
         take(m, SEARCH_DUTY, BEGUN, "makes the host's last commit durable");
         return;
     }
-    append(m, PREPARE, m->from->txn);
+    append(m, PREPARE, m->from->txn[m->who]);
     take(m, SEARCH_DUTY, WRITTEN, "xSync: writes a prepare");
     if (keeps(m, PREPARE_SYNCED) || m->from->claimed) return;
-    append(m, PREPARE, m->from->txn);
+    append(m, PREPARE, m->from->txn[m->who]);
     take(m, SEARCH_CHOICE, PREPARED, "xSync: writes a prepare, returns");
 }
 
@@ -266,8 +269,8 @@ static void overtake_prepared(move *m)
     state *s = &m->next;
     bool abort = keeps(m, ABORT_OVERTAKES);
     if (abort) {
-        append(m, ABORT, s->txn);
-        s->rolled_back |= bit(s->txn);
+        append(m, ABORT, s->txn[m->who]);
+        s->rolled_back |= bit(s->txn[m->who]);
         s->host_lock = NOBODY;
     }
     seal_end(m);
@@ -278,9 +281,9 @@ static void overtake_prepared(move *m)
 
 static void sync_prepare(move *m)
 {
-    if (m->from->fenced) {
+    if (is_out(m)) {
         m->next.host_lock = m->from->host_lock == A ? NOBODY : m->from->host_lock;
-        m->next.rolled_back |= bit(m->from->txn);
+        m->next.rolled_back |= bit(m->from->txn[m->who]);
         take(m, SEARCH_DUTY, GONE, "xSync: is fenced, rolled back on both sides");
     } else if (m->from->claimed == ORPHANED) {
         overtake_prepared(m);
@@ -298,10 +301,11 @@ static void host_commits(move *m)
     };
     for (int durable = 0; durable < 2; durable++) {
         state *s = &m->next;
-        s->host |= bit(s->txn);
-        if (!keeps(m, MARKER_WITHIN)) s->unmarked |= bit(s->txn);
+        s->host |= bit(s->txn[m->who]);
+        if (!keeps(m, MARKER_WITHIN)) s->unmarked |= bit(s->txn[m->who]);
         if (durable) s->host_disk = s->host;
         s->host_lock = NOBODY;
+        s->host_by = (uint8_t)m->who;
         take(m, SEARCH_DUTY, HOSTED, words[durable]);
     }
 }
@@ -313,31 +317,31 @@ static void host_refuses(move *m)
     take(m, SEARCH_CHOICE, ROLLING, "ROLLBACK: the host rolls back, drops its lock");
     if (s->busy || s->begun == FULLS || room(s) < 3) return;
     s->busy = 1;
-    if (keeps(m, ABORT_AGAIN)) append(m, ABORT, s->txn);
-    s->rolled_back |= bit(s->txn);
-    s->txn = ++s->begun;
-    append(m, PREPARE, s->txn);
+    if (keeps(m, ABORT_AGAIN)) append(m, ABORT, s->txn[m->who]);
+    s->rolled_back |= bit(s->txn[m->who]);
+    s->txn[m->who] = ++s->begun;
+    append(m, PREPARE, s->txn[m->who]);
     take(m, SEARCH_CHOICE, WRITTEN, "the host says BUSY, COMMIT again: abort and a new prepare");
 }
 
 static void roll_back(move *m)
 {
-    if (keeps(m, ABORT_BACK)) append(m, ABORT, m->from->txn);
+    if (keeps(m, ABORT_BACK)) append(m, ABORT, m->from->txn[m->who]);
     sync_log(m);
-    m->next.rolled_back |= bit(m->from->txn);
-    take(m, SEARCH_DUTY, m->from->fenced ? GONE : HOLDS, "xRollback: writes the abort, synced");
+    m->next.rolled_back |= bit(m->from->txn[m->who]);
+    take(m, SEARCH_DUTY, is_out(m) ? GONE : HOLDS, "xRollback: writes the abort, synced");
 }
 
 static void commit(move *m)
 {
     m->next.unmarked = 0;
-    m->next.acknowledged |= bit(m->from->txn);
-    m->next.shown |= bit(m->from->txn);
-    append(m, COMMIT, m->from->txn);
-    take(m, SEARCH_DUTY, m->from->fenced ? GONE : HOLDS, "xCommit: writes the commit, unsynced");
+    m->next.acknowledged |= bit(m->from->txn[m->who]);
+    m->next.shown |= bit(m->from->txn[m->who]);
+    append(m, COMMIT, m->from->txn[m->who]);
+    take(m, SEARCH_DUTY, is_out(m) ? GONE : HOLDS, "xCommit: writes the commit, unsynced");
     m->next.unmarked = 0;
-    m->next.acknowledged |= bit(m->from->txn);
-    m->next.shown |= bit(m->from->txn);
+    m->next.acknowledged |= bit(m->from->txn[m->who]);
+    m->next.shown |= bit(m->from->txn[m->who]);
     take(m, SEARCH_FAULT, GONE, "xCommit: cannot write the commit, the writer stops");
 }
 
@@ -356,7 +360,7 @@ static void write_light(move *m)
 static void sync_light(move *m)
 {
     int txn = m->who == A ? LIGHT_A : LIGHT_B;
-    if (m->who == A && m->from->fenced) {
+    if (is_out(m)) {
         /* Written in time or not, the seal knows. */
         take(m, SEARCH_DUTY, GONE, "is fenced");
     } else if (m->who == A && m->from->claimed == ORPHANED) {
@@ -374,7 +378,7 @@ static void flush(move *m)
 {
     state *s = &m->next;
     if (s->cursor == s->end || s->claimed || !may_go_on(m, FLUSH_AFTER)) return;
-    if (m->who == A && s->fenced) return;
+    if (is_out(m)) return;
     /* It knows what it has decided; nobody need be asked. */
     for (int p = s->cursor + 1; p <= s->end; p++) {
         const record *at = &s->log[p - 1];
@@ -387,7 +391,7 @@ static void flush(move *m)
 
 static void hand_over(move *m)
 {
-    if (m->who != A || m->from->turn != A || !may_go_on(m, UNLOCK_AFTER)) return;
+    if (m->from->turn != m->who || !may_go_on(m, UNLOCK_AFTER)) return;
     m->next.turn = NOBODY;
     m->next.clean = 1;
     take(m, SEARCH_CHOICE, OUTSIDE, "gives the turn up, clean");
@@ -482,7 +486,7 @@ static void die(state *s, int who)
     s->phase[who] = GONE;
     if (s->host_lock == who) s->host_lock = NOBODY;
     if (s->turn == who) s->turn = NOBODY;
-    if (who == A) s->txn = 0;
+    s->txn[who] = 0;
     if (who == B && s->claimed) s->claimed = ORPHANED;
     if (who == B) s->read = s->answer = 0;
 }
@@ -500,6 +504,7 @@ static void lose_power(search *self, const state *s, int kept, bool host_kept)
     state next = *s;
     die(&next, A);
     die(&next, B);
+    next.host_by = NOBODY;
     next.phase[B] = OUTSIDE; /* one comes again */
     next.cut++;
     next.claimed = UNCLAIMED; /* void by the next one */
@@ -513,11 +518,11 @@ static void lose_power(search *self, const state *s, int kept, bool host_kept)
     next.host_disk = next.host;
     next.unmarked &= next.host;
     /* Acknowledged by the host, and no more durable than that. */
-    next.acknowledged &= (uint8_t)~(fulls & ~next.host);
-    next.shown &= (uint8_t)~(fulls & ~next.host);
+    next.acknowledged &= (uint8_t) ~(fulls & ~next.host);
+    next.shown &= (uint8_t) ~(fulls & ~next.host);
     search_step(self, &next, SEARCH_FAULT, "machine",
-                host_kept ? "loses power, and a part of the log" :
-                            "loses power, the host's last commit and a part of the log");
+                host_kept ? "loses power, and a part of the log"
+                          : "loses power, the host's last commit and a part of the log");
 }
 
 static void crash(search *self, const state *s)

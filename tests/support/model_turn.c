@@ -64,8 +64,8 @@ typedef enum phase {
 typedef struct process {
     uint8_t phase;
     uint8_t epoch;
-    uint8_t at; /* it knows the log up to here */
-    uint8_t own; /* position of its undecided entry */
+    uint8_t at;    /* it knows the log up to here */
+    uint8_t own;   /* position of its undecided entry */
     uint8_t dirty; /* it has set the word */
     uint8_t writes;
 } process;
@@ -115,16 +115,15 @@ static void rely(state *s, int position, uint8_t txn)
     *truth = txn;
 }
 
-static bool in_turn(const process *p)
-{
-    return p->phase >= CLAIMED && p->phase <= CLEARED;
-}
+static bool in_turn(const process *p) { return p->phase >= CLAIMED && p->phase <= CLEARED; }
 
 /* ---- getting the turn ------------------------------------------------------------------------ */
 
 static void ask(move *m)
 {
     if (m->p->phase == OUTSIDE) {
+        /* They are alike, so their order is that of the alphabet. */
+        if (m->who && m->from->processes[m->who - 1].phase == OUTSIDE) return;
         m->p->epoch = m->from->epoch;
         m->p->at = m->from->cursor;
     }
