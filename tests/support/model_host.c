@@ -3,8 +3,7 @@
 **     A   begin -> prepare(t), synced -> the host commits, rows and marker, and unlocks -> commit(t)
 **             the host says BUSY: abort(t), a new prepare          rolled back: abort(t)
 **         light transactions, flushes, the turn given up
-**     B   takes the turn over from a clean end, or claims at any time: host's lock, claim, read,
-**         settle, seal; then a light transaction
+**     B   the same after a clean end; or claims at any time: host's lock, claim, read, settle, seal
 **
 ** The host is one value: transactions whose rows it has, what of them the disk has, who may write.
 ** Its commit is atomic but perhaps in the page cache only: a folder that was not synced after a
