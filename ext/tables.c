@@ -13,6 +13,7 @@
 #include "err.h"
 #include "internal.h"
 #include "key.h"
+#include "world.h"
 
 typedef struct cell {
     mw_value value; /* bytes: owned */
@@ -162,7 +163,7 @@ static void put_encoded(list_cursor *cursor, mw_slice key)
     size_t count = (size_t)cursor->key_columns;
     mw_value *values = sqlite3_malloc64(count * sizeof *values);
     mw_buf texts;
-    mw_buf_init(&texts, mw_env_posix());
+    mw_buf_init(&texts, mx_world_env());
     mw_err err = {0};
     mw_rc rc = MW_NOMEM;
     if (values) rc = mw_key_decode(key, (uint32_t)count, values, &texts, &err);

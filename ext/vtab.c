@@ -25,7 +25,6 @@
 #include "vtab.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "connection.h"
 #include "cursor.h"
@@ -36,6 +35,7 @@
 #include "settings.h"
 #include "txn.h"
 #include "update.h"
+#include "world.h"
 
 /* ---- nested SQL ----------------------------------------------------------------------------- */
 
@@ -133,10 +133,10 @@ static int new_vtab(mx_connection *connection, const char *const *argv, mx_args 
     vtab->args = args;
     vtab->schema = sqlite3_mprintf("%s", argv[1]);
     vtab->name = sqlite3_mprintf("%s", argv[2]);
-    mw_buf_init(&vtab->row, mw_env_posix());
-    mw_buf_init(&vtab->key_bytes, mw_env_posix());
-    mw_buf_init(&vtab->old_key_bytes, mw_env_posix());
-    mw_buf_init(&vtab->form_bytes, mw_env_posix());
+    mw_buf_init(&vtab->row, mx_world_env());
+    mw_buf_init(&vtab->key_bytes, mx_world_env());
+    mw_buf_init(&vtab->old_key_bytes, mx_world_env());
+    mw_buf_init(&vtab->form_bytes, mx_world_env());
     *to = vtab;
     if (!vtab->schema || !vtab->name) return SQLITE_NOMEM;
     vtab->in_file = mx_place_file(vtab)[0] != 0;
@@ -226,10 +226,10 @@ static int create_store(mx_vtab *vtab, char **error)
     bool made = false;
     int rc = mx_place_make_folder(vtab, vtab->path, &made, error);
     if (rc == SQLITE_OK &&
-        mw_db_create(mw_env_posix(), vtab->path, &schema, &vtab->store, &err) != MW_OK) {
+        mw_db_create(mx_world_env(), vtab->path, &schema, &vtab->store, &err) != MW_OK) {
         rc = mx_err_give(error, &err);
     }
-    if (rc != SQLITE_OK && made) (void)rmdir(vtab->path);
+    if (rc != SQLITE_OK && made) (void)mx_world_remove_folder(vtab->path);
     sqlite3_free(ids);
     vtab->identified = rc == SQLITE_OK;
     return rc;
@@ -239,7 +239,7 @@ static int create_store(mx_vtab *vtab, char **error)
 ** */
 static int attach_store(mx_vtab *vtab, bool *found, char **error)
 {
-    const mw_env *env = mw_env_posix();
+    const mw_env *env = mx_world_env();
     mw_key_kind key = MW_KEY_INTEGER;
     uint32_t column_count = 0;
     char *declaration = NULL;
@@ -295,7 +295,7 @@ static void remove_store(const mx_vtab *vtab)
 {
     mw_err err;
     mx_err_clear(&err);
-    mw_rc rc = mw_db_remove(mw_env_posix(), vtab->path, &err);
+    mw_rc rc = mw_db_remove(mx_world_env(), vtab->path, &err);
     (void)rc; /* the failure that led here is the one to report */
 }
 
