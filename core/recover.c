@@ -78,8 +78,8 @@ typedef struct replayer {
     mw_node **nodes;           /* versions of the last entry, for its abort */
     size_t node_count;
     size_t node_capacity;
-    mw_point before_last; /* the point before the last entry */
-    bool prepared;        /* the last entry is a prepare ... */
+    mw_point before_last;                  /* the point before the last entry */
+    bool prepared;                         /* the last entry is a prepare ... */
     uint8_t pledge_id[MW_PLEDGE_ID_BYTES]; /* ... of this transaction ...   */
     mw_buf host;                           /* ... of that database          */
 } replayer;
@@ -157,8 +157,9 @@ static mw_rc move_end(replayer *self, uint64_t sequence, int64_t delta, const mw
 {
     mw_point *end = &self->out->end;
     MW_CHECK_DISK(delta <= INT64_MAX - end->count && end->count + delta >= 0, self->err, name,
-                  entry->offset, "position %" PRIu64 " changes the count of %" PRId64
-                  " live ids by %" PRId64, entry->position, end->count, delta);
+                  entry->offset,
+                  "position %" PRIu64 " changes the count of %" PRId64 " live ids by %" PRId64,
+                  entry->position, end->count, delta);
     end->sequence = sequence;
     end->count += delta;
     return MW_OK;
@@ -299,7 +300,8 @@ static mw_rc apply_decision(replayer *self, const mw_log_entry *entry, const cha
     bool good = !scan.failed && mw_scan_left(&scan) == 0 && self->prepared &&
                 position == self->out->end.position;
     MW_CHECK_DISK(good, self->err, name, entry->offset,
-                  "expected the decision of a prepared position %" PRIu64 ", found that of %" PRIu64,
+                  "expected the decision of a prepared position %" PRIu64
+                  ", found that of %" PRIu64,
                   self->out->end.position, position);
     self->prepared = false;
     self->node_count = 0;

@@ -43,7 +43,7 @@ typedef struct mw_store {
     char *path;
     int dir;
     int lock_file;
-    uint64_t process; /* that opened it: a child of a fork is another */
+    uint64_t process;   /* that opened it: a child of a fork is another */
     mw_options options; /* [m] what mw_settings_change may change; the rest is fixed */
     mw_store_id id;
     mw_manifest *birth; /* the manifest of the opening: keeps schema memory alive */
@@ -58,8 +58,8 @@ typedef struct mw_store {
     mw_mutex *mutex;
     mw_cond *progress; /* [m] broadcast when something below has moved that somebody waits for */
 
-    mw_version *version;   /* [m] the current one                                     */
-    uint64_t snapshots;    /* [m] alive                                               */
+    mw_version *version; /* [m] the current one                                     */
+    uint64_t snapshots;  /* [m] alive                                               */
     struct mw_snapshot *snapshot_oldest; /* [m] of those */
     struct mw_snapshot *snapshot_newest; /* [m] */
     uint64_t table_number; /* [m] of the newest table file made                       */

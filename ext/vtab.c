@@ -9,6 +9,7 @@
 **     name          default: the folder's name inside "<database file>-memwal"
 **                   path, and no database file to start from: the absolute path
 **     declaration   columns and key in normal form
+**     marker        16 bytes: the newest transaction that store and file have shared (host.c)
 **     option ...    what memwal_set has changed (settings.c)
 **
 ** Connecting reads no store: the columns come from the arguments, or, for a table that was attached
@@ -283,6 +284,7 @@ static int make_shadow(mx_vtab *vtab, const char *name, char **error)
     sqlite3_str_appendf(sql, "CREATE TABLE \"%w\".\"%w_store\" AS", vtab->schema, vtab->name);
     sqlite3_str_appendf(sql, " SELECT 'table' AS key, %Q AS value", vtab->mark);
     add_entry(sql, "store", hex);
+    sqlite3_str_appendf(sql, " UNION ALL SELECT 'marker', zeroblob(%d)", MW_PLEDGE_ID_BYTES);
     add_entry(sql, "place", mx_place_word(vtab));
     add_entry(sql, "declaration", vtab->args->declaration);
     if (mx_place_is_absolute(vtab)) add_entry(sql, "name", vtab->path);
