@@ -278,11 +278,12 @@ static mw_rc apply_prepare(replayer *self, const mw_log_entry *entry, const char
     mw_slice host;
     mw_rc rc = mw_log_pledge_read(entry, name, &inner, self->pledge_id, &host, self->err);
     if (rc == MW_OK) rc = apply_rows(self, &inner, name);
+    if (rc != MW_OK) return rc;
+    self->prepared = true;
     mw_buf_clear(&self->host);
     mw_buf_put_slice(&self->host, host);
     mw_buf_u8(&self->host, 0);
-    self->prepared = true;
-    return rc == MW_OK ? mw_buf_check(&self->host, self->err) : rc;
+    return mw_buf_check(&self->host, self->err);
 }
 
 static mw_pledged pledged_at(uint64_t position, const uint8_t id[MW_PLEDGE_ID_BYTES])

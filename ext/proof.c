@@ -11,7 +11,10 @@
 **     UPDATE or DELETE, without a subquery or RETURNING, with SQLite's own functions at most. Names
 **     are resolved as SQLite does: a view of that name in temp may have triggers that write
 **     elsewhere, and a function of that name may be the application's,
-**   - sqlite3_total_changes has not moved meanwhile. */
+**   - sqlite3_total_changes has not moved meanwhile.
+**
+** Nothing is asked of SQLite in xBegin: a nested statement that runs out of memory there rolls back
+** the transaction that SQLite is about to enter the table into. */
 #include "proof.h"
 
 #include <string.h>
@@ -199,18 +202,18 @@ static sqlite3_stmt *only_writer(sqlite3 *db)
     return found;
 }
 
-mx_proof mx_proof_begin(const mx_vtab *vtab)
+mx_proof mx_proof_begin(sqlite3 *db)
 {
-    sqlite3 *db = vtab->connection->db;
     mx_proof proof = {.changes = sqlite3_total_changes64(db)};
-    if (!sqlite3_get_autocommit(db)) return proof;
-    sqlite3_stmt *writer = only_writer(db);
-    const char *sql = writer ? sqlite3_sql(writer) : NULL;
-    proof.simple = sql && is_simple(sql, vtab);
+    if (sqlite3_get_autocommit(db)) proof.statement = only_writer(db);
     return proof;
 }
 
-bool mx_proof_holds(const mx_proof *proof, sqlite3 *db)
+bool mx_proof_holds(const mx_proof *proof, const mx_vtab *vtab)
 {
-    return proof->simple && sqlite3_total_changes64(db) == proof->changes;
+    sqlite3 *db = vtab->connection->db;
+    if (!proof->statement || only_writer(db) != proof->statement) return false;
+    if (sqlite3_total_changes64(db) != proof->changes) return false;
+    const char *sql = sqlite3_sql(proof->statement);
+    return sql && is_simple(sql, vtab);
 }

@@ -345,7 +345,7 @@ int mx_txn_begin(sqlite3_vtab *base)
     if (first) txn->mark_count = 0;
     txn->joining = vtab;
     rc = ensure_open(vtab, txn);
-    if (rc == SQLITE_OK && first && vtab->in_file) txn->proof = mx_proof_begin(vtab);
+    if (rc == SQLITE_OK && first && vtab->in_file) txn->proof = mx_proof_begin(txn->connection->db);
     return rc;
 }
 
@@ -411,10 +411,10 @@ static mw_txn_kind kind_of(const mx_txn *txn)
 
 /* Must the host decide? Not without a table in a file, which has the marker, nor where nothing but
 ** the store has changed. */
-static bool is_shared(const mx_txn *txn)
+static bool is_shared(const mx_vtab *vtab, const mx_txn *txn)
 {
     if (!txn->in_file || !mw_txn_changed(txn->open)) return false;
-    return !is_alone(txn) || !mx_proof_holds(&txn->proof, txn->connection->db);
+    return !is_alone(txn) || !mx_proof_holds(&txn->proof, vtab);
 }
 
 /* The table that has the marker: the one that is asked now, if it is in a file. */
@@ -445,7 +445,7 @@ static int prepare(mx_vtab *vtab, mx_txn *txn)
     mw_err err;
     mx_err_clear(&err);
     txn->pledged = false;
-    if (is_shared(txn)) return pledge(vtab, txn);
+    if (is_shared(vtab, txn)) return pledge(vtab, txn);
     mw_rc rc = mw_txn_prepare(txn->open, kind_of(txn), &err);
     return rc == MW_OK ? SQLITE_OK : mx_txn_fail(vtab, &err);
 }

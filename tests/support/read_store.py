@@ -608,6 +608,11 @@ class Store:
         need(len(self.live) == self.manifest.count, "the manifest counts %d, its files hold %d" % (
             self.manifest.count, len(self.live)))
         self.collect_log()
+        last = self.log[-1][1] if self.log else None
+        if last and last.kind == Record.PREPARE:
+            last.read()
+            raise Damage("undecided: position %d counts if %s says so" % (
+                last.position, last.host.decode(errors="replace")))
         self.apply_log()
         for name in self.names("table"):
             if name not in (table.name for table in self.tables):
@@ -780,11 +785,8 @@ class Store:
                 sequence = entry.sequence_last
 
     def aborted(self):
-        """Positions that do not count. Of a prepare at the end only its host knows: it is left out."""
-        found = {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
-        if self.log and self.log[-1][1].kind == Record.PREPARE:
-            found.add(self.log[-1][1].position)
-        return found
+        """Positions that do not count."""
+        return {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
 
     def apply_entry(self, segment, entry, aborted):
         before = len(self.live)
@@ -850,7 +852,8 @@ class Store:
             found.update(["dictionary"] if file.table.dictionaries else [])
         for segment, entry in self.log:
             name = {Record.COMMIT: "commit", Record.ABORT: "abort", Record.ADOPT: "adopt",
-                    Record.PREPARE: "prepare", Record.DECISION: "decision"}[entry.kind]
+                    Record.DECISION: "decision"}[entry.rows]
+            found.update(["prepare"] if entry.kind == Record.PREPARE else [])
             found.add(name + (" taken back" if entry.position in aborted else ""))
             if entry.epoch < segment.epoch:
                 found.add("copy")
