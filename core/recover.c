@@ -740,16 +740,39 @@ static mw_rc boot(mw_store *store, uint8_t id[16], mw_err *err)
 }
 
 /* The first bytes of it: what lies behind them was not written by us, and is written over by
-** nobody. */
+** nobody. 0 bytes: there is none. */
 static mw_rc read_state(mw_store *store, uint8_t bytes[STATE_BYTES], size_t *size, mw_err *err)
 {
     const mw_env *env = store->env;
     int file;
-    int sys = mw_env_open(env, store->dir, state_name, MW_OPEN_READ, &file);
+    bool there;
+    *size = 0;
+    int sys = env->exists(env->ctx, store->dir, state_name, &there);
+    if (sys) return mw_fail_sys(err, sys, "looking for", state_name);
+    if (!there) return MW_OK;
+    sys = mw_env_open(env, store->dir, state_name, MW_OPEN_READ, &file);
     if (sys) return mw_fail_sys(err, sys, "opening", state_name);
     mw_rc rc = mw_env_read_some(env, file, state_name, bytes, STATE_BYTES, 0, size, err);
     env->file_close(env->ctx, file);
     return rc;
+}
+
+/* *says: it was read and checks. It is never synced, so a power cut may leave none, a short one or
+** room without content (zeros): those say nothing. Anything else that fails is damage. */
+static mw_rc load_state(mw_store *store, uint8_t bytes[STATE_BYTES], bool *says, mw_err *err)
+{
+    static const uint8_t zeros[STATE_BYTES];
+    size_t size;
+    *says = false;
+    mw_rc rc = read_state(store, bytes, &size, err);
+    if (rc != MW_OK || size < STATE_BYTES || memcmp(bytes, zeros, sizeof zeros) == 0) return rc;
+    uint64_t right = mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0));
+    MW_CHECK_DISK(memcmp(bytes, state_magic, sizeof state_magic) == 0 &&
+                      mw_get_u64(bytes + STATE_CHECKSUM) == right &&
+                      mw_get_u64(bytes + STATE_CLEAN) <= 1,
+                  err, state_name, 0, "its magic, its checksum or what it says is wrong");
+    *says = true;
+    return MW_OK;
 }
 
 mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err)
@@ -757,22 +780,27 @@ mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err)
     *clean = false;
     uint8_t bytes[STATE_BYTES];
     uint8_t id[16];
-    bool there;
-    int sys = store->env->exists(store->env->ctx, store->dir, state_name, &there);
-    if (sys) return mw_fail_sys(err, sys, "looking for", state_name);
-    if (!there) return MW_OK;
-    mw_rc rc = boot(store, id, err);
+    bool says;
+    mw_err cause = {0};
+    mw_rc rc = load_state(store, bytes, &says, &cause);
+    store->state_damaged = rc == MW_CORRUPT; /* an unclean end, which no row depends on */
+    if (store->state_damaged || (rc == MW_OK && !says)) return MW_OK;
+    if (rc != MW_OK) return mw_fail(err, rc, "%s", cause.text);
+    rc = boot(store, id, err);
     if (rc != MW_OK) return rc;
-    size_t size = 0;
-    rc = read_state(store, bytes, &size, err);
-    if (rc != MW_OK || size < STATE_BYTES) return rc;
-    uint64_t right = mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0));
-    bool ours = memcmp(bytes, state_magic, sizeof state_magic) == 0 &&
-                mw_get_u64(bytes + STATE_CHECKSUM) == right;
-    *clean = ours && memcmp(bytes + STATE_BOOT, id, sizeof id) == 0 &&
-             mw_get_u64(bytes + STATE_CLEAN) == 1;
-    if (ours) store->closed_at = mw_get_u64(bytes + STATE_POSITION);
+    *clean = memcmp(bytes + STATE_BOOT, id, sizeof id) == 0 && mw_get_u64(bytes + STATE_CLEAN) == 1;
+    store->closed_at = mw_get_u64(bytes + STATE_POSITION);
     return MW_OK;
+}
+
+mw_rc mw_recover_check_state(mw_store *store, mw_err *err)
+{
+    uint8_t bytes[STATE_BYTES];
+    bool says;
+    MW_CHECK_DISK(!store->state_damaged, err, state_name, 0,
+                  "it was damaged when the store was opened, which counted as an unclean end: no row "
+                  "depends on it");
+    return load_state(store, bytes, &says, err);
 }
 
 mw_rc mw_recover_write_state(mw_store *store, bool clean, mw_err *err)
@@ -792,5 +820,7 @@ mw_rc mw_recover_write_state(mw_store *store, bool clean, mw_err *err)
     if (rc != MW_OK) return rc;
     rc = mw_env_write(store->env, file, state_name, bytes, sizeof bytes, 0, err);
     store->env->file_close(store->env->ctx, file);
+    /* Half of one would be taken for damage; none says that the end was unclean. */
+    if (rc != MW_OK) store->env->unlink(store->env->ctx, store->dir, state_name);
     return rc;
 }
