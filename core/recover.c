@@ -73,6 +73,7 @@ typedef struct replayer {
     mw_replay *out;
     mw_err *err;
     uint64_t durable;          /* known durable by the epochs' seals */
+    mw_log_id torn;            /* the newest segment with half a header, epoch 0: none */
     mw_adopted *pending;       /* of the last entry, if it adopts files ... */
     mw_generation *pending_in; /* ... into that one (borrowed)             */
     mw_node **nodes;           /* versions of the last entry, for its abort */
@@ -466,16 +467,31 @@ static mw_rc replay_segment(replayer *self, mw_log_id id, uint64_t limit, bool *
     bool whole;
     mw_rc rc = mw_log_reader_open(self->env, store->dir, &store->id, id.epoch, id.number, &reader,
                                   &whole, self->err);
-    if (rc != MW_OK || !whole) return rc; /* half a header: it was being created */
+    if (rc == MW_OK && !whole) self->torn = id; /* half a header: it was being created */
+    if (rc != MW_OK || !whole) return rc;
     rc = replay_reader(self, reader, limit, seen);
     mw_log_reader_close(reader);
     return rc;
+}
+
+/* Something is missing behind the end of the log, and there is a segment without a header that
+** counts: it was not being created, it is damaged. */
+static mw_rc header_is_damaged(replayer *self)
+{
+    char name[MW_LOG_NAME_BYTES];
+    mw_log_name(self->torn.epoch, self->torn.number, name);
+    return mw_fail_disk(self->err, name, 0,
+                        "the header is damaged, and what this file held is needed: the log from "
+                        "position %" PRIu64 " on",
+                        self->out->end.position + 1);
 }
 
 /* Everything up to `durable` was on disk for good, but the log ends before it. */
 static mw_rc ends_too_early(replayer *self, uint64_t durable)
 {
     const mw_replay *out = self->out;
+    mw_log_id last = {out->last_header.epoch, out->last_header.number};
+    if (compare_logs(&self->torn, &last) > 0) return header_is_damaged(self);
     char name[MW_LOG_NAME_BYTES] = "wal-*";
     if (out->last_header.number > 0) {
         mw_log_name(out->last_header.epoch, out->last_header.number, name);
@@ -505,6 +521,7 @@ static mw_rc replay_epoch(replayer *self, const log_list *list, uint32_t i)
     uint64_t next = self->out->end.position + 1;
     uint64_t must = last ? epoch->start : limit; /* everything below was durable at the seal */
     if (next < must) return ends_too_early(self, must - 1);
+    if (last && !seen && self->torn.epoch == epoch->epoch) return header_is_damaged(self);
     MW_CHECK_DISK(!last || seen, self->err, self->store->path, 0,
                   "expected wal-%016" PRIx64 "-* files that hold the log from position %" PRIu64
                   ", found none",
