@@ -317,6 +317,65 @@ static void wrong_columns_and_missing_folders_are_named(void **state)
     close_db(db);
 }
 
+/* First column of the only row, as text. */
+static void text_of(sqlite3 *db, const char *sql, char text[400])
+{
+    sqlite3_stmt *statement = prepare(db, sql);
+    if (sqlite3_step(statement) != SQLITE_ROW) fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    snprintf(text, 400, "%s", (const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+}
+
+static void expect_words(sqlite3 *db, const char *sql, int code, const char *first,
+                         const char *second)
+{
+    int found = run(db, sql);
+    const char *words = sqlite3_errmsg(db);
+    if (found != code || !strstr(words, first) || !strstr(words, second)) {
+        fail_msg("%s: expected %d with %s and %s, found %d: %s", sql, code, first, second, found,
+                 words);
+    }
+}
+
+static void flip(const char *path, long offset)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, offset, SEEK_SET), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, offset, SEEK_SET), 0);
+    assert_int_equal(fputc(byte ^ 1, file), byte ^ 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* I9: the names of files are alike in all stores: the folder is told with them, whoever asks. */
+static void a_damaged_file_is_named_with_its_folder(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"table", "manifest"};
+    for (int i = 0; i < 2; i++) {
+        char name[400];
+        char in[400];
+        char path[804];
+        sqlite3 *db = open_with_table();
+        must(db, "INSERT INTO t VALUES (1, 'one'), (2, 'two'); SELECT memwal_flush('t')");
+        must(db, "INSERT INTO t VALUES (3, 'three'); SELECT memwal_flush('t')");
+        snprintf(path, sizeof path, "SELECT file FROM memwal_files('t') WHERE kind = '%s'",
+                 kinds[i]);
+        text_of(db, path, name);
+        text_of(db, "SELECT value FROM memwal_stats('t') WHERE name = 'path'", in);
+        snprintf(path, sizeof path, "%s/%s", in, name);
+        close_db(db);
+        flip(path, 70);
+        db = connect_to(database);
+        expect_words(db, "SELECT v FROM t", SQLITE_CORRUPT, name, in);
+        expect_words(db, "SELECT memwal_compact('t')", SQLITE_CORRUPT, name, in);
+        expect_words(db, "UPDATE t SET v = 2 WHERE id = 1", SQLITE_CORRUPT, name, in);
+        must(db, "DROP TABLE t");
+        close_db(db);
+    }
+}
+
 /* ---- the end of transactions ---------------------------------------------------------------- */
 
 static int veto(void *asked)
@@ -704,6 +763,7 @@ int main(void)
         TEST(missing_store_is_named_and_drop_works),
         TEST(another_store_under_the_path_is_refused),
         TEST(wrong_columns_and_missing_folders_are_named),
+        TEST(a_damaged_file_is_named_with_its_folder),
         TEST(commit_hook_takes_a_prepared_transaction_back),
         TEST(commit_that_was_busy_is_repeated),
         TEST(other_connections_see_rows_after_commit_only),
