@@ -34,11 +34,13 @@ int mx_err_code_of(mw_rc rc)
     return SQLITE_INTERNAL;
 }
 
-/* Without a free descriptor the statement fails; the data are as well as they were. */
+/* Without a free descriptor the statement fails, as it does where the path is none; the data are as
+** well as they were. */
 int mx_err_code(const mw_err *err)
 {
     bool no_descriptor = err->sys == EMFILE || err->sys == ENFILE;
-    return err->rc == MW_IO && no_descriptor ? SQLITE_CANTOPEN : mx_err_code_of(err->rc);
+    bool cannot_open = err->rc == MW_IO && (no_descriptor || err->sys == ENOTDIR);
+    return cannot_open ? SQLITE_CANTOPEN : mx_err_code_of(err->rc);
 }
 
 /* What the reader of a failure can do, where its words cannot know. */

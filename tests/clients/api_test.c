@@ -337,6 +337,35 @@ static void expect_words(sqlite3 *db, const char *sql, int code, const char *fir
     }
 }
 
+/* C61: a file where a folder is expected, and a folder that nobody has made to hold the store. */
+static void paths_that_cannot_be_folders_are_refused_in_words(void **state)
+{
+    (void)state;
+    char parent[200];
+    sqlite3 *db = connect_to(database);
+    must(db, "CREATE TABLE o(x)"); /* makes the file */
+    for (int attach = 0; attach < 2; attach++) {
+        char sql[200];
+        const char *columns = attach ? "" : "a, ";
+        static const char *const paths[] = {"test.db", "test.db/under", "./test.db/"};
+        for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+            snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE q USING memwal(%spath = '%s')", columns,
+                     paths[i]);
+            expect_words(db, sql, SQLITE_CANTOPEN, "/test.db", "expected a folder");
+        }
+    }
+    snprintf(parent, sizeof parent, "the folder %s/no/such is missing", folder);
+    expect_words(db, "CREATE VIRTUAL TABLE q USING memwal(a, path = 'no/such/folder')",
+                 SQLITE_CANTOPEN, parent, "make it first");
+    expect_words(db, "CREATE VIRTUAL TABLE q USING memwal(a, path = 'no/such/folder//')",
+                 SQLITE_CANTOPEN, parent, "make it first");
+    snprintf(parent, sizeof parent, "mkdir -p '%s/no/such'", folder);
+    assert_int_equal(system(parent), 0);
+    must(db, "CREATE VIRTUAL TABLE q USING memwal(a, path = 'no/such/folder')");
+    must(db, "INSERT INTO q VALUES (1)");
+    close_db(db);
+}
+
 static void flip(const char *path, long offset)
 {
     FILE *file = fopen(path, "r+b");
@@ -763,6 +792,7 @@ int main(void)
         TEST(missing_store_is_named_and_drop_works),
         TEST(another_store_under_the_path_is_refused),
         TEST(wrong_columns_and_missing_folders_are_named),
+        TEST(paths_that_cannot_be_folders_are_refused_in_words),
         TEST(a_damaged_file_is_named_with_its_folder),
         TEST(commit_hook_takes_a_prepared_transaction_back),
         TEST(commit_that_was_busy_is_repeated),

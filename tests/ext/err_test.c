@@ -59,6 +59,15 @@ static void no_descriptor_is_cantopen(void **state)
     assert_int_equal(mx_err_code(&err), SQLITE_IOERR_FSYNC);
 }
 
+/* C61. */
+static void no_folder_is_cantopen(void **state)
+{
+    (void)state;
+    mw_err err = {.rc = MW_OK};
+    assert_int_equal(mw_fail_sys(&err, ENOTDIR, "opening", "/etc/passwd"), MW_IO);
+    assert_int_equal(mx_err_code(&err), SQLITE_CANTOPEN);
+}
+
 /* Only the code that says "another writer" may leave SQLite's transaction open at COMMIT. */
 static void only_busy_is_plain_busy(void **state)
 {
@@ -134,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_maps),
         cmocka_unit_test(no_descriptor_is_cantopen),
+        cmocka_unit_test(no_folder_is_cantopen),
         cmocka_unit_test(only_busy_is_plain_busy),
         cmocka_unit_test(every_message_has_the_prefix),
         cmocka_unit_test(the_folder_of_a_named_file_is_told),
