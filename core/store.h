@@ -49,6 +49,7 @@ typedef struct mw_store {
     mw_manifest *birth; /* the manifest of the opening: keeps schema memory alive */
     const mw_schema *schema;
     uint64_t closed_at; /* position that the state file proves durable, 0: none */
+    bool state_damaged; /* that file was, when the store was opened */
     mw_cache *cache;
     mw_table_pool *tables; /* which table files are open */
 

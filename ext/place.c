@@ -10,6 +10,7 @@
 ** file that was opened once stays readable. A folder that was there before is its owner's. */
 #include "place.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -148,13 +149,27 @@ static bool folder_mode(const mx_vtab *vtab, uint32_t *mode)
     return true;
 }
 
+/* Only the last folder of a path is made: a mistyped path should not leave a row of empty ones. */
+static int no_parent(const char *path, char **error)
+{
+    size_t bytes = strlen(path);
+    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
+    while (bytes > 1 && path[bytes - 1] != '/') bytes--;
+    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
+    return mx_err_put(error, SQLITE_CANTOPEN,
+                      "the folder %.*s is missing, which is to hold the store %s: make it first",
+                      (int)bytes, path, path);
+}
+
 int mx_place_make_folder(const mx_vtab *vtab, const char *path, bool *made, char **error)
 {
     uint32_t mode = 0;
     bool known = folder_mode(vtab, &mode);
-    *made = mx_world_make_folder(path, known ? S_IRWXU : S_IRWXU | S_IRWXG | S_IRWXO) == 0;
+    int sys = mx_world_make_folder(path, known ? S_IRWXU : S_IRWXU | S_IRWXG | S_IRWXO);
+    *made = sys == 0;
+    if (sys == ENOENT) return no_parent(path, error);
     if (!*made || !known) return SQLITE_OK;
-    int sys = mx_world_set_mode(path, mode);
+    sys = mx_world_set_mode(path, mode);
     if (sys == 0) return SQLITE_OK;
     return mx_err_put(error, SQLITE_IOERR, "the mode of %s cannot be set: %s", path,
                       strerror(sys));

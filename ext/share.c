@@ -133,7 +133,7 @@ static int open_engine(mx_store *store, const mw_options *options, const mw_stor
     mw_err err = {0};
     mw_db *db = NULL;
     mw_rc rc = mw_db_open(mx_world_env(), store->path, options, expected, &db, &err);
-    int code = rc == MW_OK ? SQLITE_OK : mx_err_give(error, &err);
+    int code = rc == MW_OK ? SQLITE_OK : mx_err_give_in(error, store->path, &err);
     pthread_mutex_lock(&mutex);
     if (rc == MW_OK) {
         store->db = db;
@@ -164,9 +164,9 @@ int mx_store_open(const char *path, const mw_options *options, const mw_store_id
     mx_store *found = settled(&folder, path);
     if (found && found->state == FAILED) {
         code = mx_err_put(error, mx_err_code(&found->failure),
-                          "closing the store had failed: %s (this is told once; the next statement "
-                          "opens it again)",
-                          found->failure.text);
+                          "closing the store %s had failed: %s (this is told once; the next "
+                          "statement opens it again)",
+                          path, found->failure.text);
         drop(found);
     } else if (found) {
         code = join(found, expected, error);

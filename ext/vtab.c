@@ -228,7 +228,7 @@ static int create_store(mx_vtab *vtab, char **error)
     int rc = mx_place_make_folder(vtab, vtab->path, &made, error);
     if (rc == SQLITE_OK &&
         mw_db_create(mx_world_env(), vtab->path, &schema, &vtab->store, &err) != MW_OK) {
-        rc = mx_err_give(error, &err);
+        rc = mx_err_give_in(error, vtab->path, &err);
     }
     if (rc != SQLITE_OK && made) (void)mx_world_remove_folder(vtab->path);
     sqlite3_free(ids);
@@ -253,7 +253,7 @@ static int attach_store(mx_vtab *vtab, bool *found, char **error)
     if (described == MW_MISSING) {
         return mx_err_put(error, SQLITE_CANTOPEN, "expected a store at %s, found none", vtab->path);
     }
-    if (described != MW_OK) return mx_err_give(error, &err);
+    if (described != MW_OK) return mx_err_give_in(error, vtab->path, &err);
     int rc = SQLITE_OK;
     if (vtab->args->attach) {
         rc = adopt_declaration(vtab, declaration, error);

@@ -647,15 +647,20 @@ class Store:
             self.leave_all(name, "a manifest that a newer one replaces")
 
     def read_state(self):
-        """A state file that does not check says nothing: no damage."""
-        if "state" not in self.files:
+        """What a crash may leave of it says nothing and is no damage."""
+        size = State.LAYOUT.size
+        data = self.files.get("state")
+        if data is None:
             return
-        self.leave_all("state", "a state file that does not check says only that the end was unclean")
+        if len(data) < size or not any(data[:size]):
+            self.state_fault = "of %d bytes, says nothing" % len(data)
+            self.leave_all("state", "a state file as a crash may leave it")
+            return
+        self.leave("state", size, len(data), "what lies behind a state file")
         try:
-            self.state = State("state", self.files["state"], self.manifest.store)
-            self.state_fault = None
+            self.state = State("state", data[:size], self.manifest.store)
         except Damage as damage:
-            self.state_fault = str(damage)
+            raise Damage("state: %s" % damage) from None
 
     # -- table files --
 
