@@ -73,6 +73,9 @@ struct sim {
     uint64_t process_id;
     uint64_t random_state;
     uint8_t boot_id[16];
+    uint64_t number; /* no two machines of a process have the same */
+    void (*each_step)(void *arg, sim *copy);
+    void *each_step_arg;
     sim_plan *plan;
 };
 
