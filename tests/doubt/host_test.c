@@ -1,0 +1,324 @@
+/* host_test.c: every crash of transactions over an ordinary table and a memwal table, with SQLite and
+** the extension on one simulated disk.
+**
+**     run the script once; before each step that can change the disk, keep a copy of the machine and of
+**     what was acknowledged
+**     for each copy: power cut: some of its disk states -> open, check; change both, close, open, check
+**                                   some of them -> the same with each step of that recovery cut
+**                    kill: the machine lives on, what was written is still unsynced -> the same
+**
+** Host.h has the script's words, host.c what is checked. The same without the extension shows that the
+** disk is no harsher than what SQLite survives, and with syncs that do nothing, that it is harsh enough.
+**
+** HOST_ATOMIC=1    a transaction over both tables that a crash leaves in one of them is an error; it is
+**                  counted else
+** HOST_STATES=n    about n disk states of each copy
+** HOST_REPLAY=x    only this crash; failures print the line */
+#include "host.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum {
+    STATES = 6,
+    CAP = 400,      /* disk states that are counted, to choose from */
+    ONE_IN = 97,    /* recoveries that are cut as well              */
+    CAP_SECOND = 4, /* disk states of each such cut                 */
+    HANG_S = 120,
+};
+
+static const char script[] =
+    "accounts rollouts host both store both never both host store undo flush both checkpoint "
+    "both both store never both merge undo host both";
+
+/* A machine before a step, and what was answered until then. */
+typedef struct moment {
+    sim *world;
+    host_past past;
+} moment;
+
+typedef struct moments {
+    const host *running;
+    moment *all;
+    uint32_t count;
+    uint32_t capacity;
+} moments;
+
+typedef struct place {
+    int step;
+    int state;  /* -1: the process is killed               */
+    int step2;  /* of the recovery; -1: it is not cut      */
+    int state2; /* as state                                */
+} place;
+
+typedef struct crashes {
+    const host_mode *mode;
+    bool extended;
+    bool lies; /* syncs do nothing */
+    place at;
+    uint64_t states, kills, second;
+    uint64_t one_side; /* machines where a transaction was in one table only */
+    uint64_t wrong;    /* with lies: machines that were not right            */
+    char first_wrong[HOST_WORDS_BYTES];
+} crashes;
+
+/* With a short memory of what was freed, and by whom, the address sanitizer is several times as fast.
+** For a finding: ASAN_OPTIONS=malloc_context_size=30 and the replay. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "quarantine_size_mb=4:malloc_context_size=1"; }
+
+static int states_wanted = STATES;
+static bool atomic;
+static bool replaying;
+static char replay_kind[16], replay_mode[32];
+static place replay;
+static const crashes *running; /* for the watchdog */
+
+/* ---- telling ---------------------------------------------------------------------------------- */
+
+static const char *kind_of(const crashes *c)
+{
+    return c->lies ? "lies" : c->extended ? "both" : "alone";
+}
+
+static void print_replay(const crashes *c)
+{
+    const place *at = &c->at;
+    fprintf(stderr, "%sHOST_REPLAY='%s|%s|%d|%d|%d|%d' build/asan/tests/doubt/host_test\n",
+            atomic ? "HOST_ATOMIC=1 " : "", kind_of(c), c->mode->name, at->step, at->state, at->step2,
+            at->state2);
+}
+
+static void hang(int signal)
+{
+    (void)signal;
+    fprintf(stderr, "no answer for %d s\n", HANG_S);
+    print_replay(running);
+    _exit(1);
+}
+
+static void read_settings(void)
+{
+    const char *text = getenv("HOST_STATES");
+    if (text) states_wanted = atoi(text);
+    if (states_wanted < 2) fail_msg("HOST_STATES: expected a number from 2, found %s", text);
+    text = getenv("HOST_ATOMIC");
+    atomic = text && strcmp(text, "1") == 0;
+    text = getenv("HOST_REPLAY");
+    if (!text) return;
+    place *at = &replay;
+    int read = sscanf(text, "%15[^|]|%31[^|]|%d|%d|%d|%d", replay_kind, replay_mode, &at->step,
+                      &at->state, &at->step2, &at->state2);
+    if (read != 6) fail_msg("not a replay: %s", text);
+    replaying = true;
+}
+
+static bool passed_over(int here, int wanted) { return replaying && here != wanted; }
+
+/* cut: whose state it was, its disk states counted; NULL: it was a kill. */
+static void judge(crashes *c, const host *h, bool right, sim *cut, int state)
+{
+    if (h->one_side) c->one_side++;
+    if (replaying && h->one_side) fprintf(stderr, "a transaction is in one table only\n");
+    if (right && !replaying) return;
+    if (!right && c->lies) {
+        if (!c->wrong++) memcpy(c->first_wrong, h->words, sizeof c->first_wrong);
+        return;
+    }
+    fprintf(stderr, "%s, %s: %s\n", kind_of(c), c->mode->name, right ? "right" : h->words);
+    print_replay(c);
+    if (cut) sim_disk_print(cut, (uint32_t)state, stderr);
+    if (replaying) sim_trace_print(h->world, stderr);
+    if (!right) fail();
+}
+
+/* ---- one machine ------------------------------------------------------------------------------ */
+
+static void keep_moment(void *arg, sim *copy)
+{
+    moments *m = arg;
+    if (m->count == m->capacity) {
+        m->capacity = m->capacity ? 2 * m->capacity : 256;
+        m->all = realloc(m->all, m->capacity * sizeof *m->all);
+        if (!m->all) abort();
+    }
+    m->all[m->count++] = (moment){copy, m->running->past};
+}
+
+static void drop_moments(moments *m)
+{
+    for (uint32_t i = 0; i < m->count; i++) sim_destroy(m->all[i].world);
+    free(m->all);
+    *m = (moments){0};
+}
+
+/* What follows the crash; the recovery's own moments into `steps`, NULL: they are not wanted. */
+static bool recover(const crashes *c, host *h, const host_past *past, bool killed, moments *steps)
+{
+    h->past = *past;
+    h->atomic = atomic;
+    if (steps) sim_each_step(h->world, keep_moment, steps);
+    bool right = host_open(h) && host_check(h, killed);
+    if (steps) sim_each_step(h->world, NULL, NULL);
+    return right && (c->lies || host_stop(h));
+}
+
+/* The machine after the crash that c->at names; of a recovery where steps are wanted. */
+static void check_machine(crashes *c, const moment *before, int state, moments *steps)
+{
+    host h;
+    bool killed = state < 0;
+    sim *after = killed ? sim_kill(before->world) : sim_disk_state(before->world, (uint32_t)state);
+    host_start(&h, c->mode, c->extended, after);
+    if (replaying) sim_trace(after, true);
+    if (steps) steps->running = &h;
+    bool right = recover(c, &h, &before->past, killed, steps);
+    judge(c, &h, right, killed ? NULL : before->world, state);
+    if (h.vfs) (void)host_stop(&h);
+    sim_destroy(after);
+}
+
+static void cut_recovery(crashes *c, const host_past *past, moments *steps, bool killed)
+{
+    (void)past;
+    for (uint32_t step = 0; step < steps->count; step++) {
+        const moment *before = &steps->all[step];
+        uint32_t count = sim_disk_count(before->world, CAP_SECOND);
+        c->at.step2 = (int)step;
+        for (int state = killed ? -1 : 0; state < (int)count; state++) {
+            c->at.state2 = state;
+            if (passed_over((int)step, replay.step2) || passed_over(state, replay.state2)) continue;
+            check_machine(c, before, state, NULL);
+            c->second++;
+        }
+    }
+    c->at.step2 = -1;
+    c->at.state2 = 0;
+}
+
+static void crash_at(crashes *c, const moment *before, int state)
+{
+    moments steps = {0};
+    bool turn = (c->at.step + 7 * state) % ONE_IN == 0 && !c->lies;
+    bool cut = replaying ? replay.step2 >= 0 : turn;
+    c->at.state = state;
+    check_machine(c, before, state, cut ? &steps : NULL);
+    if (cut) cut_recovery(c, &before->past, &steps, state < 0);
+    drop_moments(&steps);
+}
+
+static void crash_moment(crashes *c, const moment *before)
+{
+    uint32_t count = sim_disk_count(before->world, CAP);
+    uint32_t stride = (count + (uint32_t)states_wanted - 1) / (uint32_t)states_wanted;
+    alarm(HANG_S);
+    for (uint32_t i = 0; i < count; i++) {
+        bool turn = i < 2 || (i + (uint32_t)c->at.step) % stride == 0;
+        if (replaying ? passed_over((int)i, replay.state) : !turn) continue;
+        crash_at(c, before, (int)i);
+        c->states++;
+    }
+    if (passed_over(-1, replay.state)) return;
+    crash_at(c, before, -1);
+    c->kills++;
+}
+
+/* ---- a script --------------------------------------------------------------------------------- */
+
+static void run_script(const crashes *c, moments *m)
+{
+    host h;
+    sim *world = sim_create();
+    host_start(&h, c->mode, c->extended, world);
+    if (c->lies) sim_vfs_lie(h.vfs);
+    sqlite3_test_control(SQLITE_TESTCTRL_PRNG_SEED, 1, NULL);
+    m->running = &h;
+    sim_each_step(world, keep_moment, m);
+    bool right = host_open(&h) && host_run(&h, script);
+    sim_each_step(world, NULL, NULL);
+    if (!host_stop(&h) || !right) fail_msg("%s: %s", c->mode->name, h.words);
+    sim_destroy(world);
+}
+
+static void crash_all(crashes *c)
+{
+    struct timespec began, ended;
+    moments m = {0};
+    bool mine = strcmp(replay_kind, kind_of(c)) == 0 && strcmp(replay_mode, c->mode->name) == 0;
+    if (replaying && !mine) return;
+    running = c;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    run_script(c, &m);
+    for (uint32_t step = 0; step < m.count; step++) {
+        c->at = (place){(int)step, 0, -1, 0};
+        if (!passed_over((int)step, replay.step)) crash_moment(c, &m.all[step]);
+    }
+    alarm(0);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    printf("%-5s %-16s %4u steps: %6llu disk states, %4llu kills, %5llu of a second crash; %5llu of "
+           "them one side only, %5.1f s\n",
+           kind_of(c), c->mode->name, m.count, (unsigned long long)c->states,
+           (unsigned long long)c->kills, (unsigned long long)c->second,
+           (unsigned long long)c->one_side,
+           (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9);
+    drop_moments(&m);
+}
+
+/* ---- the tests -------------------------------------------------------------------------------- */
+
+static void a_crash_leaves_an_ordinary_database_whole(void **state)
+{
+    (void)state;
+    for (int i = 0; i < host_mode_count; i++) {
+        crashes c = {.mode = &host_modes[i]};
+        crash_all(&c);
+    }
+}
+
+static void syncs_that_do_nothing_are_found(void **state)
+{
+    (void)state;
+    for (int i = 0; i < host_mode_count; i++) {
+        crashes c = {.mode = &host_modes[i], .lies = true};
+        crash_all(&c);
+        if (replaying) continue;
+        printf("      %llu are wrong, the first: %s\n", (unsigned long long)c.wrong, c.first_wrong);
+        assert_true(c.wrong > 0);
+    }
+}
+
+static void a_crash_leaves_both_sides_whole(void **state)
+{
+    (void)state;
+    for (int i = 0; i < host_mode_count; i++) {
+        crashes c = {.mode = &host_modes[i], .extended = true};
+        crash_all(&c);
+        if (atomic) assert_int_equal(c.one_side, 0);
+    }
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    signal(SIGALRM, hang);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    read_settings();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_crash_leaves_an_ordinary_database_whole),
+        cmocka_unit_test(syncs_that_do_nothing_are_found),
+        cmocka_unit_test(a_crash_leaves_both_sides_whole),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -1,0 +1,82 @@
+/* host.h: SQLite with the extension on a simulated machine, and what a crash must leave.
+**
+** The database has an ordinary table, accounts, and a memwal table, rollouts. A script of words makes
+** transactions with the numbers 1, 2 ...; each adds a row of its number and adds its number to the
+** total in row 0, in one table or in both:
+**
+**     accounts makes the table                     rollouts makes the other one
+**     host     changes accounts                    store    changes rollouts
+**     both     changes both
+**     undo     both, as far as a savepoint, and back; then both again, which stays
+**     never    changes both and rolls back: has no number
+**     flush, merge, checkpoint                     what they say
+**
+** Without the extension what would change rollouts changes accounts, and the rest is passed over. */
+#ifndef HOST_H
+#define HOST_H
+
+#include <sqlite3.h>
+
+#include "sim.h"
+#include "sim_vfs.h"
+#include "world.h"
+
+enum { HOST_TXNS_MAX = 60, HOST_WORDS_BYTES = 500 };
+
+/* What SQLite may lose of acknowledged commits when the power is cut. */
+typedef enum host_loss {
+    HOST_KEEPS,
+    HOST_LOSES_NEWEST, /* what ended a journal is not synced before the next one is */
+    HOST_LOSES_WAL,    /* all since the last checkpoint                             */
+} host_loss;
+
+typedef struct host_mode {
+    const char *name;
+    const char *journal;
+    const char *synchronous;
+    host_loss loss;
+} host_mode;
+
+extern const host_mode host_modes[];
+extern const int host_mode_count;
+
+typedef struct host_txn {
+    bool host;  /* changes accounts, or the schema */
+    bool store; /* changes rollouts                */
+} host_txn;
+
+/* What was asked and answered; plain, so that each moment of a run keeps a copy. */
+typedef struct host_past {
+    host_txn txns[HOST_TXNS_MAX + 1]; /* [0]: none */
+    int begun;      /* transactions                                      */
+    int acked;      /* ... whose COMMIT has answered OK: all but the last */
+    int checkpoint; /* ... that the last checkpoint has covered          */
+} host_past;
+
+typedef struct host {
+    const host_mode *mode;
+    bool extended; /* with the extension */
+    bool atomic;   /* a transaction on one side only is wrong, not counted */
+    sim *world;
+    mw_env env;
+    mx_world functions;
+    sim_vfs *vfs;
+    sqlite3 *db;
+    host_past past;
+    bool one_side;                /* the last check has found that */
+    char words[HOST_WORDS_BYTES]; /* "": nothing is wrong */
+} host;
+
+/* Must not move until host_stop. world: borrowed. One at a time in a program. */
+void host_start(host *h, const host_mode *mode, bool extended, sim *world);
+/* Closes what is open. False, and words, when something of it is left in the machine. */
+bool host_stop(host *h);
+
+/* The following return whether all is as it should be; else h->words say what is not. */
+
+bool host_open(host *h);
+bool host_run(host *h, const char *script);
+/* Reads everything. killed: the process was, and not the machine's power cut. */
+bool host_check(host *h, bool killed);
+
+#endif
