@@ -23,15 +23,15 @@ static const char folder[] = "/db";
 static const char database[] = "/db/main.db";
 
 const host_mode host_modes[] = {
-    {"delete extra", "DELETE", "EXTRA", HOST_KEEPS},
-    {"delete full", "DELETE", "FULL", HOST_LOSES_NEWEST},
-    {"delete normal", "DELETE", "NORMAL", HOST_LOSES_NEWEST},
-    {"truncate full", "TRUNCATE", "FULL", HOST_KEEPS},
-    {"truncate normal", "TRUNCATE", "NORMAL", HOST_LOSES_NEWEST},
-    {"persist full", "PERSIST", "FULL", HOST_KEEPS},
-    {"persist normal", "PERSIST", "NORMAL", HOST_KEEPS},
-    {"wal full", "WAL", "FULL", HOST_KEEPS},
-    {"wal normal", "WAL", "NORMAL", HOST_LOSES_WAL},
+    {"delete extra", "DELETE", "EXTRA", HOST_KEEPS, false},
+    {"delete full", "DELETE", "FULL", HOST_LOSES_NEWEST, false},
+    {"delete normal", "DELETE", "NORMAL", HOST_LOSES_NEWEST, true},
+    {"truncate full", "TRUNCATE", "FULL", HOST_KEEPS, false},
+    {"truncate normal", "TRUNCATE", "NORMAL", HOST_LOSES_NEWEST, true},
+    {"persist full", "PERSIST", "FULL", HOST_KEEPS, false},
+    {"persist normal", "PERSIST", "NORMAL", HOST_KEEPS, true},
+    {"wal full", "WAL", "FULL", HOST_KEEPS, false},
+    {"wal normal", "WAL", "NORMAL", HOST_LOSES_WAL, false},
 };
 const int host_mode_count = sizeof host_modes / sizeof host_modes[0];
 
@@ -87,6 +87,7 @@ void host_start(host *h, const host_mode *mode, bool extended, sim *world)
     h->env = *sim_env(world);
     h->env.file_allocate = grow_little;
     h->functions = (mx_world){&h->env, look, make_folder, set_mode, working_folder};
+    if (mode->in_order) sim_set_in_order(world);
     sim_make_dir(world, folder);
     h->vfs = sim_vfs_create(world, folder);
     mx_world_set(&h->functions);
@@ -256,13 +257,7 @@ bool host_run(host *h, const char *script)
 
 /* ---- what is there ---------------------------------------------------------------------------- */
 
-typedef struct found {
-    bool table;
-    bool txn[HOST_TXNS_MAX + 1];
-    sqlite3_int64 total;
-} found;
-
-static bool note_row(host *h, const char *table, sqlite3_stmt *row, found *to)
+static bool note_row(host *h, const char *table, sqlite3_stmt *row, host_found *to)
 {
     int number = sqlite3_column_int(row, 0);
     sqlite3_int64 amount = sqlite3_column_int64(row, 1);
@@ -279,7 +274,7 @@ static bool note_row(host *h, const char *table, sqlite3_stmt *row, found *to)
     return whole || wrong(h, "%s: row %d is not as it was written", table, number);
 }
 
-static bool read_table(host *h, const char *table, found *to)
+static bool read_table(host *h, const char *table, host_found *to)
 {
     char text[100];
     snprintf(text, sizeof text, "SELECT count(*) FROM sqlite_schema WHERE name = '%s'", table);
@@ -297,13 +292,6 @@ static bool read_table(host *h, const char *table, found *to)
     return !h->words[0];
 }
 
-/* Tables are made by transactions that have no row. */
-static void note_tables(const host *h, found *accounts, const found *rollouts)
-{
-    if (accounts->table) accounts->txn[1] = true;
-    if (h->extended && rollouts->table) accounts->txn[2] = true;
-}
-
 /* ---- the check -------------------------------------------------------------------------------- */
 
 static bool may_host_lose(const host *h, int number, bool killed)
@@ -318,18 +306,19 @@ static bool may_host_lose(const host *h, int number, bool killed)
 
 /* The total that the newest transaction of a table has written. Where one may be missing before it,
 ** it has still seen that one. */
-static sqlite3_int64 total_of(const host *h, const found *table, bool store)
+static sqlite3_int64 total_of(const host *h, const host_found *table, bool store)
 {
-    sqlite3_int64 total = 0;
-    sqlite3_int64 newest = 0;
-    for (int i = h->extended ? 3 : 2; i <= h->past.begun; i++) {
+    sqlite3_int64 total = store ? h->past.rollouts_total : h->past.accounts_total;
+    sqlite3_int64 newest = total;
+    int tables = h->extended ? 2 : 1;
+    for (int i = h->past.settled ? h->past.settled + 1 : tables + 1; i <= h->past.begun; i++) {
         if (store ? h->past.txns[i].store : h->past.txns[i].host) total += i;
         if (table->txn[i]) newest = total;
     }
     return newest;
 }
 
-static bool check_total(host *h, const char *name, const found *table, bool store)
+static bool check_total(host *h, const char *name, const host_found *table, bool store)
 {
     sqlite3_int64 expected = total_of(h, table, store);
     if (!table->table || table->total == expected) return true;
@@ -338,7 +327,7 @@ static bool check_total(host *h, const char *name, const found *table, bool stor
 }
 
 /* Nothing is there when something before it is not. */
-static bool check_prefix(host *h, const char *name, const found *table, bool store)
+static bool check_prefix(host *h, const char *name, const host_found *table, bool store)
 {
     int missing = 0;
     for (int i = 1; i <= h->past.begun; i++) {
@@ -352,42 +341,72 @@ static bool check_prefix(host *h, const char *name, const found *table, bool sto
     return true;
 }
 
-static bool check_txn(host *h, int i, const found *accounts, const found *rollouts, bool killed)
+static bool check_txn(host *h, int i, bool killed)
 {
     const host_txn *txn = &h->past.txns[i];
+    bool in_accounts = h->accounts.txn[i];
+    bool in_rollouts = h->rollouts.txn[i];
     bool kept = i <= h->past.acked;
-    bool lost = txn->host && !accounts->txn[i] && may_host_lose(h, i, killed);
-    if (kept && txn->host && !accounts->txn[i] && !lost) {
+    bool lost = txn->host && !in_accounts && may_host_lose(h, i, killed);
+    if (kept && txn->host && !in_accounts && !lost) {
         return wrong(h, "accounts: the acknowledged transaction %d is not there", i);
     }
     bool goes_along = h->atomic && lost;
-    if (kept && txn->store && !rollouts->txn[i] && !goes_along) {
+    if (kept && txn->store && !in_rollouts && !goes_along) {
         return wrong(h, "rollouts: the acknowledged transaction %d is not there", i);
     }
-    if (!txn->host || !txn->store || accounts->txn[i] == rollouts->txn[i]) return true;
-    h->one_side = true;
+    if (!txn->host || !txn->store || in_accounts == in_rollouts) return true;
+    if (in_accounts) h->accounts_only = true;
+    else h->rollouts_only = true;
     if (!h->atomic) return true;
-    return wrong(h, "transaction %d is in %s only", i, accounts->txn[i] ? "accounts" : "rollouts");
+    return wrong(h, "transaction %d is in %s only", i, in_accounts ? "accounts" : "rollouts");
+}
+
+static bool read_all(host *h)
+{
+    h->accounts = h->rollouts = (host_found){0};
+    bool right = expect(h, "PRAGMA integrity_check", "ok") &&
+                 read_table(h, "accounts", &h->accounts) &&
+                 (!h->extended || read_table(h, "rollouts", &h->rollouts));
+    if (right && h->rollouts.table) right = expect(h, "SELECT memwal_check('rollouts')", "ok");
+    /* Tables are made by transactions that have no row. */
+    h->accounts.txn[1] = h->accounts.table;
+    if (h->extended) h->accounts.txn[2] = h->rollouts.table;
+    return right;
 }
 
 bool host_check(host *h, bool killed)
 {
-    found accounts = {0};
-    found rollouts = {0};
-    h->one_side = false;
-    bool right = expect(h, "PRAGMA integrity_check", "ok");
-    right = right && read_table(h, "accounts", &accounts);
-    right = right && (!h->extended || read_table(h, "rollouts", &rollouts));
-    if (right && rollouts.table) right = expect(h, "SELECT memwal_check('rollouts')", "ok");
-    if (!right) return false;
-    note_tables(h, &accounts, &rollouts);
-    for (int i = 1; right && i <= h->past.begun; i++) {
-        right = check_txn(h, i, &accounts, &rollouts, killed);
-    }
+    h->accounts_only = h->rollouts_only = false;
+    bool right = read_all(h);
+    for (int i = 1; right && i <= h->past.begun; i++) right = check_txn(h, i, killed);
     /* What the host takes back takes the store's part along, and not what came after it. */
     bool holes = h->atomic && h->mode->loss != HOST_KEEPS;
-    right = right && check_prefix(h, "accounts", &accounts, false) &&
-            (holes || check_prefix(h, "rollouts", &rollouts, true));
-    return right && check_total(h, "accounts", &accounts, false) &&
-           check_total(h, "rollouts", &rollouts, true);
+    return right && check_prefix(h, "accounts", &h->accounts, false) &&
+           (holes || check_prefix(h, "rollouts", &h->rollouts, true)) &&
+           check_total(h, "accounts", &h->accounts, false) &&
+           check_total(h, "rollouts", &h->rollouts, true);
+}
+
+/* What the last check has found is the past from now on. */
+static void settle(host *h)
+{
+    host_past *past = &h->past;
+    for (int i = 1; i <= past->begun; i++) {
+        past->txns[i] = (host_txn){h->accounts.txn[i], h->rollouts.txn[i]};
+    }
+    past->acked = past->settled = past->begun;
+    past->accounts_total = h->accounts.total;
+    past->rollouts_total = h->rollouts.total;
+}
+
+bool host_go_on(host *h)
+{
+    if (!h->accounts.table || (h->extended && !h->rollouts.table)) return true;
+    bool sides[] = {h->accounts_only, h->rollouts_only};
+    settle(h);
+    bool right = host_run(h, "both") && close_database(h) && host_open(h) && host_check(h, true);
+    h->accounts_only = sides[0];
+    h->rollouts_only = sides[1];
+    return right;
 }

@@ -35,6 +35,7 @@ typedef struct host_mode {
     const char *journal;
     const char *synchronous;
     host_loss loss;
+    bool in_order; /* needs a disk that keeps the order of one file's writes */
 } host_mode;
 
 extern const host_mode host_modes[];
@@ -45,12 +46,21 @@ typedef struct host_txn {
     bool store; /* changes rollouts                */
 } host_txn;
 
+/* What was read of a table. */
+typedef struct host_found {
+    bool table;
+    bool txn[HOST_TXNS_MAX + 1];
+    sqlite3_int64 total;
+} host_found;
+
 /* What was asked and answered; plain, so that each moment of a run keeps a copy. */
 typedef struct host_past {
     host_txn txns[HOST_TXNS_MAX + 1]; /* [0]: none */
     int begun;      /* transactions                                      */
     int acked;      /* ... whose COMMIT has answered OK: all but the last */
     int checkpoint; /* ... that the last checkpoint has covered          */
+    int settled;    /* ... that a check before has found or not, for good */
+    sqlite3_int64 accounts_total, rollouts_total; /* what that check has read */
 } host_past;
 
 typedef struct host {
@@ -63,7 +73,8 @@ typedef struct host {
     sim_vfs *vfs;
     sqlite3 *db;
     host_past past;
-    bool one_side;                /* the last check has found that */
+    host_found accounts, rollouts;     /* by the last check; and whether it has seen     */
+    bool accounts_only, rollouts_only; /* a transaction over both there and nowhere else */
     char words[HOST_WORDS_BYTES]; /* "": nothing is wrong */
 } host;
 
@@ -78,5 +89,7 @@ bool host_open(host *h);
 bool host_run(host *h, const char *script);
 /* Reads everything. killed: the process was, and not the machine's power cut. */
 bool host_check(host *h, bool killed);
+/* After a check: changes both tables once more, closes, opens and checks. */
+bool host_go_on(host *h);
 
 #endif

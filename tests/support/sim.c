@@ -81,7 +81,9 @@ static bool take_step(sim *world)
     if (world->each_step) {
         sim_fs copy;
         sim_fs_copy(&copy, &world->fs);
-        world->each_step(world->each_step_arg, sim_start(&copy, world->boot_id));
+        sim *shown = sim_start(&copy, world->boot_id);
+        shown->in_order = world->in_order;
+        world->each_step(world->each_step_arg, shown);
     }
     world->steps++;
     return true;

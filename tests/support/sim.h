@@ -144,6 +144,10 @@ bool sim_stopped(sim *world); /* has such a call come? */
 ** not touch world. NULL: no more. */
 void sim_each_step(sim *world, void (*see)(void *arg, sim *copy), void *arg);
 
+/* From now on the writes of one file reach the disk in the order in which they were made, though not
+** those of two files: what SQLite's synchronous = NORMAL leans on, but in WAL mode. */
+void sim_set_in_order(sim *world);
+
 /* Finds the disk states that a power cut at this moment may leave, all different, and returns how
 ** many (at least 1). Rules: of each file any subset of the unsynced writes, cut at multiples of
 ** SIM_UNIT_BYTES, the later over the earlier, and of the truncations among them; its size any that it

@@ -215,6 +215,13 @@ void sim_each_step(sim *world, void (*see)(void *arg, sim *copy), void *arg)
     sim_unlock(world);
 }
 
+void sim_set_in_order(sim *world)
+{
+    sim_lock(world);
+    world->in_order = true;
+    sim_unlock(world);
+}
+
 bool sim_stopped(sim *world)
 {
     sim_lock(world);

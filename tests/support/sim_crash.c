@@ -2,8 +2,9 @@
 **
 ** Everything that no sync has covered is cut into parts that the disk keeps or loses on its own:
 ** units of writes (kept or not), truncations (likewise), the size of a file (one of a list), the
-** names of a directory (how many of its changes, in order). A disk state is a choice for each part:
-** 0 is lost, the last option is kept. Choices are told apart by a hash of all that can be reached from the root, so
+** names of a directory (how many of its changes, in order). Where a file's writes reach the disk in
+** order, its units and truncations are one part: how many of them. A disk state is a choice for each
+** part: 0 is lost, the last option is kept. Choices are told apart by a hash of all that can be reached from the root, so
 ** that choices which come to the same disk count once. */
 #include "sim_world.h"
 
@@ -12,7 +13,7 @@
 
 enum { OPTIONS_MAX = 60000, RANDOM_TRIES_PER_STATE = 8 };
 
-typedef enum part_kind { PART_UNIT, PART_CUT, PART_SIZE, PART_NAMES } part_kind;
+typedef enum part_kind { PART_UNIT, PART_CUT, PART_SIZE, PART_QUEUE, PART_NAMES } part_kind;
 
 typedef struct part {
     part_kind kind;
@@ -23,6 +24,7 @@ typedef struct part {
     uint64_t bytes;        /* unit                         */
     const uint8_t *data;   /* unit: borrowed from the write */
     uint64_t *sizes;       /* size: that on disk, others ascending, that which is seen */
+    struct part *queue;    /* queue: units, cuts and sizes, options - 1 of them */
 } part;
 
 typedef struct span {
@@ -42,6 +44,7 @@ struct sim_plan {
     uint16_t *choices;   /* part_count for each state            */
     uint32_t state_count;
     uint32_t cap;
+    bool in_order;
     uint64_t *seen;      /* hash set, 0: free                    */
     uint32_t seen_mask;
 };
@@ -49,7 +52,10 @@ struct sim_plan {
 void sim_plan_free(sim_plan *plan)
 {
     if (!plan) return;
-    for (uint32_t i = 0; i < plan->part_count; i++) free(plan->parts[i].sizes);
+    for (uint32_t i = 0; i < plan->part_count; i++) {
+        free(plan->parts[i].sizes);
+        free(plan->parts[i].queue);
+    }
     free(plan->parts);
     free(plan->spans);
     free(plan->reachable);
@@ -78,6 +84,11 @@ static void add_units(sim_plan *plan, uint32_t inode, const sim_write *write)
         part *cut = add_part(plan, PART_CUT, inode, 2);
         cut->moment = write->moment;
         cut->offset = write->offset;
+    }
+    if (!write->data && !write->cut && plan->in_order) { /* it has only grown */
+        part *grown = add_part(plan, PART_UNIT, inode, 2);
+        grown->moment = write->moment;
+        grown->offset = end;
     }
     for (uint64_t at = write->offset; write->data && at < end;) {
         uint64_t next = mw_min(end, (at / SIM_UNIT_BYTES + 1) * SIM_UNIT_BYTES);
@@ -147,6 +158,17 @@ static void add_sizes(sim_plan *plan, uint32_t inode, uint32_t first_unit)
     add_part(plan, PART_SIZE, inode, kept)->sizes = sizes;
 }
 
+/* Makes one part of those from first on, which are an inode's. */
+static void queue_parts(sim_plan *plan, uint32_t inode, uint32_t first)
+{
+    uint32_t count = plan->part_count - first;
+    if (count >= OPTIONS_MAX) sim_give_up("too many unsynced writes", "of one file");
+    part *queue = sim_grab(count * sizeof *queue);
+    if (count) memcpy(queue, plan->parts + first, count * sizeof *queue);
+    plan->part_count = first;
+    add_part(plan, PART_QUEUE, inode, count + 1)->queue = queue;
+}
+
 static void add_inode_parts(sim_plan *plan, uint32_t inode)
 {
     const sim_inode *node = plan->fs->inodes[inode];
@@ -156,7 +178,8 @@ static void add_inode_parts(sim_plan *plan, uint32_t inode)
         add_part(plan, PART_NAMES, inode, node->change_count + 1);
     }
     for (uint32_t i = 0; i < node->write_count; i++) add_units(plan, inode, &node->writes[i]);
-    if (node->write_count) add_sizes(plan, inode, first);
+    if (node->write_count && plan->in_order) queue_parts(plan, inode, first);
+    else if (node->write_count) add_sizes(plan, inode, first);
     plan->spans[inode] = (span){first, plan->part_count - first};
     if (!node->directory) plan->hashes[inode] = sim_body_hash(&node->disk);
 }
@@ -177,6 +200,13 @@ static void add_tree(sim_plan *plan, uint32_t inode)
 
 /* ---- one state ------------------------------------------------------------------------------ */
 
+static void put_part(sim_body *body, const part *put)
+{
+    if (put->kind == PART_CUT) sim_body_resize(body, put->offset);
+    else if (put->data) sim_body_write(body, put->offset, put->data, put->bytes);
+    else if (put->offset > body->size) sim_body_resize(body, put->offset);
+}
+
 static sim_body body_of(const sim_plan *plan, const uint16_t *choice, uint32_t inode)
 {
     sim_body body = sim_body_copy(&plan->fs->inodes[inode]->disk);
@@ -185,10 +215,10 @@ static sim_body body_of(const sim_plan *plan, const uint16_t *choice, uint32_t i
         const part *part_i = &plan->parts[i];
         if (part_i->kind == PART_SIZE) {
             sim_body_resize(&body, part_i->sizes[choice[i]]);
-        } else if (part_i->kind == PART_CUT) {
-            if (choice[i]) sim_body_resize(&body, part_i->offset);
+        } else if (part_i->kind == PART_QUEUE) {
+            for (uint32_t j = 0; j < choice[i]; j++) put_part(&body, &part_i->queue[j]);
         } else if (choice[i]) {
-            sim_body_write(&body, part_i->offset, part_i->data, part_i->bytes);
+            put_part(&body, part_i);
         }
     }
     return body;
@@ -308,6 +338,10 @@ static uint16_t choice_at(const sim_plan *plan, const part *part_i, uint64_t mom
     const sim_inode *node = plan->fs->inodes[part_i->inode];
     uint16_t option = 0;
     if (part_i->kind == PART_UNIT || part_i->kind == PART_CUT) return part_i->moment <= moment;
+    if (part_i->kind == PART_QUEUE) {
+        while (option + 1u < part_i->options && part_i->queue[option].moment <= moment) option++;
+        return option;
+    }
     if (part_i->kind == PART_NAMES) {
         while (option < node->change_count && node->changes[option].moment <= moment) option++;
         return option;
@@ -434,6 +468,7 @@ uint32_t sim_disk_count(sim *world, uint32_t cap)
     sim_plan *plan = sim_grab(sizeof *plan);
     plan->fs = &world->fs;
     plan->cap = cap ? cap : 1;
+    plan->in_order = world->in_order;
     plan->spans = sim_grab(world->fs.inode_count * sizeof *plan->spans);
     plan->reachable = sim_grab(world->fs.inode_count * sizeof *plan->reachable);
     plan->hashes = sim_grab(world->fs.inode_count * sizeof *plan->hashes);
@@ -514,6 +549,8 @@ static void print_part(const sim_plan *plan, const part *part_i, uint32_t option
     if (part_i->kind == PART_UNIT) {
         fprintf(to, "%llu bytes at %llu are lost\n", (unsigned long long)part_i->bytes,
                 (unsigned long long)part_i->offset);
+    } else if (part_i->kind == PART_QUEUE) {
+        fprintf(to, "%u of %u pieces are kept\n", option, part_i->options - 1);
     } else if (part_i->kind == PART_CUT) {
         fprintf(to, "the cut to %llu bytes is lost\n", (unsigned long long)part_i->offset);
     } else if (part_i->kind == PART_SIZE) {

@@ -193,6 +193,25 @@ static void a_cut_is_lost_or_kept_apart_from_what_follows(void **state)
     close_place(&at);
 }
 
+static void in_order_a_prefix_of_the_writes_is_kept(void **state)
+{
+    (void)state;
+    place at = open_place(1024);
+    sim_set_in_order(at.world);
+    assert_int_equal(write_fill(&at, '1', 512, 512), 0);
+    assert_int_equal(sim_truncate(at.world, at.file, 0), 0);
+    assert_int_equal(write_fill(&at, '2', 1024, 0), 0);
+    assert_int_equal(at.env->file_allocate(at.env->ctx, at.file, 1024, 512), 0);
+    assert_int_equal(count_showing(&at, ""), 6);
+    assert_int_equal(count_showing(&at, "oo-"), 1);
+    assert_int_equal(count_showing(&at, "o1-"), 1);
+    assert_int_equal(count_showing(&at, "-"), 1);
+    assert_int_equal(count_showing(&at, "2-"), 1);
+    assert_int_equal(count_showing(&at, "22-"), 1);
+    assert_int_equal(count_showing(&at, "220-"), 1);
+    close_place(&at);
+}
+
 static void a_folder_that_is_only_made_may_be_lost(void **state)
 {
     (void)state;
@@ -655,6 +674,7 @@ int main(void)
         cmocka_unit_test(sizes_lie_between_and_gaps_are_zeros),
         cmocka_unit_test(allocated_room_reads_as_zeros_and_may_be_lost),
         cmocka_unit_test(a_cut_is_lost_or_kept_apart_from_what_follows),
+        cmocka_unit_test(in_order_a_prefix_of_the_writes_is_kept),
         cmocka_unit_test(a_folder_that_is_only_made_may_be_lost),
         cmocka_unit_test(each_step_shows_the_machine_before_it),
         cmocka_unit_test(names_and_contents_are_synced_apart),

@@ -57,6 +57,7 @@ struct sim {
     uint64_t steps;
     uint64_t stop_after;
     bool stopped;
+    bool in_order;
     sim_fault faults[SIM_FAULTS_MAX];
     uint64_t fault_hits;
     sim_sync_failure sync_failure;
