@@ -1,8 +1,8 @@
 /* host.h: SQLite with the extension on a simulated machine, and what a crash must leave.
 **
-** The database has an ordinary table, accounts, and a memwal table, rollouts. A script of words makes
-** transactions with the numbers 1, 2 ...; each adds a row of its number and adds its number to the
-** total in row 0, in one table or in both:
+** The database has an ordinary table, accounts, and a memwal table, rollouts. A script of words
+** makes transactions with the numbers 1, 2 ...; each adds a row of its number and adds its number
+** to the total in row 0, in one table or in both:
 **
 **     accounts makes the table                     rollouts makes the other one
 **     host     changes accounts                    store    changes rollouts
@@ -11,7 +11,7 @@
 **     never    changes both and rolls back: has no number
 **     flush, merge, checkpoint                     what they say
 **
-** Without the extension what would change rollouts changes accounts, and the rest is passed over. */
+** Without the extension what would change rollouts changes accounts; the rest is passed over. */
 #ifndef HOST_H
 #define HOST_H
 
@@ -82,6 +82,10 @@ typedef struct host {
 void host_start(host *h, const host_mode *mode, bool extended, sim *world);
 /* Closes what is open. False, and words, when something of it is left in the machine. */
 bool host_stop(host *h);
+
+/* From now on the syncs of one side do nothing and say that they have: to prove that a check sees it.
+** With the extension: those of the store, else those of SQLite. */
+void host_lie(host *h);
 
 /* The following return whether all is as it should be; else h->words say what is not. */
 

@@ -71,8 +71,8 @@ const mw_env *sim_env(sim *world); /* borrowed until sim_destroy */
 /* Calls since creation; SIM_ANY_CALL: all of the file system. */
 uint64_t sim_calls(sim *world, sim_op op);
 /* Calls that can change the disk or what a crash may leave of it: creating opens, write, sync,
-** truncate, link, unlink, allocate, making and removing directories. (dir_open that creates is two: making
-** the directory, syncing its parent.) */
+** truncate, link, unlink, allocate, making and removing directories. (dir_open that creates is two:
+** making the directory, syncing its parent.) */
 uint64_t sim_steps(sim *world);
 uint64_t sim_memory_in_use(sim *world); /* bytes; 0 after a clean close        */
 uint64_t sim_memory_peak(sim *world);   /* highest value of the above          */
@@ -82,7 +82,7 @@ uint32_t sim_object_count(sim *world);  /* threads not joined, mutexes, conditio
 void sim_trace(sim *world, bool on);
 void sim_trace_print(sim *world, FILE *to);
 
-/* ---- calls that the engine does not make, but SQLite ----------------------------------------- */
+/* ---- calls that the engine does not make, but SQLite --------------------------------------- */
 
 /* They pass faults, holds and the stop as the calls of the table do. Return 0 or an errno value. */
 int sim_truncate(sim *world, int file, uint64_t bytes); /* or extends by zeros */
@@ -139,21 +139,22 @@ void sim_set_process_id(sim *world, uint64_t id);
 void sim_stop_after(sim *world, uint64_t n);
 bool sim_stopped(sim *world); /* has such a call come? */
 
-/* Before each step from now on, see gets a machine as sim_kill makes it; its to destroy. One run of a
-** workload gives all its crashes that way. It is called inside the call that takes the step, and may
-** not touch world. NULL: no more. */
+/* Before each step from now on, see gets a machine as sim_kill makes it; its to destroy. One run of
+** a workload gives all its crashes that way. It is called inside the call that takes the step, and
+** may not touch world. NULL: no more. */
 void sim_each_step(sim *world, void (*see)(void *arg, sim *copy), void *arg);
 
-/* From now on the writes of one file reach the disk in the order in which they were made, though not
-** those of two files: what SQLite's synchronous = NORMAL leans on, but in WAL mode. */
+/* From now on the writes of one file reach the disk in the order in which they were made, though
+** not those of two files: what SQLite's synchronous = NORMAL leans on, but in WAL mode. */
 void sim_set_in_order(sim *world);
 
 /* Finds the disk states that a power cut at this moment may leave, all different, and returns how
 ** many (at least 1). Rules: of each file any subset of the unsynced writes, cut at multiples of
-** SIM_UNIT_BYTES, the later over the earlier, and of the truncations among them; its size any that it
-** had since the sync or a write may leave, from the least to the largest; gaps are zeros; of each directory any prefix of its unsynced changes. When there are more than
-** cap: all kept, all lost, every moment in time, one file lost or kept, one part dropped, one part
-** kept, two parts dropped, then random ones of a fixed seed. Requires that no call is running. */
+** SIM_UNIT_BYTES, the later over the earlier, and of the truncations among them; its size any that
+** it had since the sync or a write may leave, from the least to the largest; gaps are zeros; of
+** each directory any prefix of its unsynced changes. When there are more than cap: all kept, all
+** lost, every moment in time, one file lost or kept, one part dropped, one part kept, two parts
+** dropped, then random ones of a fixed seed. Requires that no call is running. */
 uint32_t sim_disk_count(sim *world, uint32_t cap);
 /* A fresh machine (new boot id, nothing open or locked) with the disk state index of the last
 ** sim_disk_count. Requires that nothing was done with world since. The caller's: sim_destroy. */

@@ -3,9 +3,9 @@
 ** Everything that no sync has covered is cut into parts that the disk keeps or loses on its own:
 ** units of writes (kept or not), truncations (likewise), the size of a file (one of a list), the
 ** names of a directory (how many of its changes, in order). Where a file's writes reach the disk in
-** order, its units and truncations are one part: how many of them. A disk state is a choice for each
-** part: 0 is lost, the last option is kept. Choices are told apart by a hash of all that can be reached from the root, so
-** that choices which come to the same disk count once. */
+** order, its units and truncations are one part: how many of them. A disk state is a choice for
+** each part: 0 is lost, the last option is kept. Choices are told apart by a hash of all that can
+** be reached from the root, so that choices which come to the same disk count once. */
 #include "sim_world.h"
 
 #include <stdlib.h>
@@ -66,7 +66,7 @@ void sim_plan_free(sim_plan *plan)
     free(plan);
 }
 
-/* ---- parts ---------------------------------------------------------------------------------- */
+/* ---- parts --------------------------------------------------------------------------------- */
 
 static part *add_part(sim_plan *plan, part_kind kind, uint32_t inode, uint32_t options)
 {
@@ -127,8 +127,8 @@ static uint32_t tidy_sizes(uint64_t *sizes, uint32_t count)
     return kept;
 }
 
-/* Sizes a crash may leave: ends of writes and of units, the middle of what was only allocated, cuts;
-** nothing below the one on disk but by a cut. */
+/* Sizes a crash may leave: ends of writes and of units, the middle of what was only allocated,
+** cuts; nothing below the one on disk but by a cut. */
 static void add_sizes(sim_plan *plan, uint32_t inode, uint32_t first_unit)
 {
     const sim_inode *node = plan->fs->inodes[inode];
@@ -198,7 +198,7 @@ static void add_tree(sim_plan *plan, uint32_t inode)
     }
 }
 
-/* ---- one state ------------------------------------------------------------------------------ */
+/* ---- one state ----------------------------------------------------------------------------- */
 
 static void put_part(sim_body *body, const part *put)
 {
@@ -303,7 +303,7 @@ static bool add_state(sim_plan *plan, const uint16_t *choice)
     return true;
 }
 
-/* ---- which states --------------------------------------------------------------------------- */
+/* ---- which states -------------------------------------------------------------------------- */
 
 static void set_all(const sim_plan *plan, uint16_t *choice, bool keep)
 {
@@ -485,7 +485,7 @@ uint32_t sim_disk_count(sim *world, uint32_t cap)
     return count;
 }
 
-/* ---- from a choice to a machine ------------------------------------------------------------- */
+/* ---- from a choice to a machine ------------------------------------------------------------ */
 
 static const uint16_t *choice_of(const sim *world, uint32_t index)
 {

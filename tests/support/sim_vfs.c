@@ -55,7 +55,7 @@ typedef struct file {
     char name[SIM_NAME_BYTES];
 } file;
 
-/* ---- nodes: under the mutex ------------------------------------------------------------------- */
+/* ---- nodes: under the mutex ------------------------------------------------------------------ */
 
 static node *hold_node(sim_vfs *vfs, uint64_t inode)
 {
@@ -81,7 +81,7 @@ static void drop_node(sim_vfs *vfs, node *dropped)
     free(dropped);
 }
 
-/* ---- content ---------------------------------------------------------------------------------- */
+/* ---- content --------------------------------------------------------------------------------- */
 
 static int read_file(sqlite3_file *base, void *to, int bytes, sqlite3_int64 offset)
 {
@@ -151,7 +151,7 @@ static int file_size(sqlite3_file *base, sqlite3_int64 *bytes)
     return SQLITE_OK;
 }
 
-/* ---- locks ------------------------------------------------------------------------------------ */
+/* ---- locks ----------------------------------------------------------------------------------- */
 
 static bool is_free(const void *holder, const file *f) { return !holder || holder == f; }
 
@@ -210,7 +210,7 @@ static int check_reserved(sqlite3_file *base, int *yes)
     return SQLITE_OK;
 }
 
-/* ---- shared memory of a WAL ------------------------------------------------------------------- */
+/* ---- shared memory of a WAL ------------------------------------------------------------------ */
 
 static int map_region(file *f, int region, int bytes, int extend, void volatile **to)
 {
@@ -306,7 +306,7 @@ static int shm_unmap(sqlite3_file *base, int also_delete)
     return SQLITE_OK;
 }
 
-/* ---- what it says of itself -------------------------------------------------------------------- */
+/* ---- what it says of itself ------------------------------------------------------------------ */
 
 static int control_file(sqlite3_file *base, int op, void *arg)
 {
@@ -326,7 +326,7 @@ static int characteristics(sqlite3_file *base)
     return 0;
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static int close_file(sqlite3_file *base)
 {
@@ -414,7 +414,7 @@ static int open_file(sqlite3_vfs *base, const char *path, sqlite3_file *to, int 
     return SQLITE_OK;
 }
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static int delete_name(sqlite3_vfs *base, const char *path, int sync)
 {
@@ -446,7 +446,7 @@ static int full_path(sqlite3_vfs *base, const char *path, int bytes, char *to)
     return SQLITE_OK;
 }
 
-/* ---- the machine ------------------------------------------------------------------------------ */
+/* ---- the machine ----------------------------------------------------------------------------- */
 
 static int random_bytes(sqlite3_vfs *base, int bytes, char *to)
 {
