@@ -29,18 +29,19 @@
 
 enum {
     ATOMIC = 0,     /* HOST_ATOMIC where the environment does not say       */
-    STATES = 4,     /* HOST_STATES likewise                                 */
+    STATES = 3,     /* HOST_STATES likewise                                 */
     CAP = 128,      /* disk states that are counted, to choose from */
     CAP_LIES = 12,  /* ... where syncs do nothing                   */
     DEEP_ONE_IN = 5, /* recoveries that change something, too       */
     ONE_IN = 607,   /* recoveries that are cut as well              */
     CAP_SECOND = 4, /* disk states of each such cut                 */
+    SEEN_MAX = 4096,
     HANG_S = 120,
 };
 
 static const char script[] =
     "accounts rollouts checkpoint host both store both never both host store undo flush both "
-    "checkpoint both both store never both merge undo host both";
+    "checkpoint both both store never spare both merge undo drop host both";
 
 /* A machine before a step, and what was answered until then. */
 typedef struct moment {
@@ -62,6 +63,13 @@ typedef struct place {
     int state2; /* as state                                */
 } place;
 
+/* Disk states that were checked, since something was begun or acknowledged. */
+typedef struct checked {
+    int begun, acked, checkpoint;
+    uint32_t count;
+    uint64_t hashes[SEEN_MAX];
+} checked;
+
 typedef struct crashes {
     const host_mode *mode;
     bool extended;
@@ -71,6 +79,7 @@ typedef struct crashes {
     uint64_t accounts_only, rollouts_only; /* machines where a transaction was there only */
     uint64_t wrong;    /* with lies: machines that were not right            */
     char first_wrong[HOST_WORDS_BYTES];
+    checked seen;
 } crashes;
 
 /* With a short memory of what was freed, and by whom, the address sanitizer is several times as
@@ -227,6 +236,23 @@ static void crash_at(crashes *c, const moment *before, int state)
     drop_moments(&steps);
 }
 
+/* False when the same disk was checked against the same past. */
+static bool is_news(crashes *c, const moment *before, uint32_t state)
+{
+    const host_past *past = &before->past;
+    checked *seen = &c->seen;
+    if (seen->begun != past->begun || seen->acked != past->acked ||
+        seen->checkpoint != past->checkpoint) {
+        *seen = (checked){past->begun, past->acked, past->checkpoint, 0, {0}};
+    }
+    uint64_t hash = sim_disk_hash(before->world, state);
+    for (uint32_t i = 0; i < seen->count; i++) {
+        if (seen->hashes[i] == hash) return false;
+    }
+    if (seen->count < SEEN_MAX) seen->hashes[seen->count++] = hash;
+    return true;
+}
+
 static void crash_moment(crashes *c, const moment *before)
 {
     uint32_t count = sim_disk_count(before->world, c->lies ? CAP_LIES : CAP);
@@ -234,7 +260,7 @@ static void crash_moment(crashes *c, const moment *before)
     alarm(HANG_S);
     for (uint32_t i = 0; i < count; i++) {
         bool turn = i < 2 || (i + (uint32_t)c->at.step) % stride == 0;
-        if (replaying ? passed_over((int)i, replay.state) : !turn) continue;
+        if (replaying ? passed_over((int)i, replay.state) : !turn || !is_news(c, before, i)) continue;
         crash_at(c, before, (int)i);
         c->states++;
     }
@@ -350,6 +376,7 @@ static void syncs_that_do_nothing_are_found(void **state)
 {
     (void)state;
     for (int i = 0; i < host_mode_count; i++) {
+        if (host_modes[i].in_order) continue;
         crashes c = {.mode = &host_modes[i], .lies = true};
         expect_wrong(&c);
     }

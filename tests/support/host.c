@@ -7,7 +7,8 @@
 **     acknowledged               there; but see host_loss, for what the host has a part in
 **     neither                    not there
 **
-** In accounts no transaction is there when one before it is not. */
+** In accounts no transaction is there when one before it is not. And where there is a table spare, it
+** has its row. */
 #include "host.h"
 
 #include <errno.h>
@@ -238,6 +239,13 @@ static bool run_txn(host *h, const char *word)
     return right;
 }
 
+static bool make_spare(host *h)
+{
+    return run(h, sqlite3_mprintf("BEGIN; CREATE VIRTUAL TABLE spare USING memwal(a, "
+                                  "background = 'off', cache = '64KB', memtable = '256KB');"
+                                  "INSERT INTO spare VALUES('here'); COMMIT"));
+}
+
 static bool checkpoint(host *h)
 {
     if (!run(h, sqlite3_mprintf("PRAGMA wal_checkpoint"))) return false;
@@ -249,7 +257,10 @@ static bool run_word(host *h, const char *word)
 {
     host_txn both = {true, h->extended};
     bool works = strcmp(word, "flush") == 0 || strcmp(word, "merge") == 0;
-    if (!h->extended && (works || strcmp(word, "rollouts") == 0)) return true;
+    bool spare = strcmp(word, "spare") == 0 || strcmp(word, "drop") == 0;
+    if (!h->extended && (works || spare || strcmp(word, "rollouts") == 0)) return true;
+    if (strcmp(word, "spare") == 0) return make_spare(h);
+    if (spare) return run(h, sqlite3_mprintf("DROP TABLE spare"));
     if (works) return run(h, sqlite3_mprintf("SELECT memwal_%s('rollouts')", word));
     if (strcmp(word, "checkpoint") == 0) return checkpoint(h);
     if (strcmp(word, "never") != 0) return run_txn(h, word);
@@ -286,13 +297,28 @@ static bool note_row(host *h, const char *table, sqlite3_stmt *row, host_found *
     return whole || wrong(h, "%s: row %d is not as it was written", table, number);
 }
 
+static bool find_table(host *h, const char *table, bool *there)
+{
+    char text[100];
+    char answer[20];
+    snprintf(text, sizeof text, "SELECT count(*) FROM sqlite_schema WHERE name = '%s'", table);
+    if (!ask(h, text, answer, sizeof answer)) return false;
+    *there = strcmp(answer, "1") == 0;
+    return true;
+}
+
+static bool read_spare(host *h)
+{
+    bool there = false;
+    if (!find_table(h, "spare", &there) || !there) return !h->words[0];
+    return expect(h, "SELECT group_concat(a) FROM spare", "here") &&
+           expect(h, "SELECT memwal_check('spare')", "ok");
+}
+
 static bool read_table(host *h, const char *table, host_found *to)
 {
     char text[100];
-    snprintf(text, sizeof text, "SELECT count(*) FROM sqlite_schema WHERE name = '%s'", table);
-    char answer[20];
-    if (!ask(h, text, answer, sizeof answer)) return false;
-    to->table = strcmp(answer, "1") == 0;
+    if (!find_table(h, table, &to->table)) return false;
     if (!to->table) return true;
     sqlite3_stmt *row = NULL;
     snprintf(text, sizeof text, "SELECT id, amount, note FROM %s ORDER BY id", table);
@@ -381,6 +407,7 @@ static bool read_all(host *h)
                  read_table(h, "accounts", &h->accounts) &&
                  (!h->extended || read_table(h, "rollouts", &h->rollouts));
     if (right && h->rollouts.table) right = expect(h, "SELECT memwal_check('rollouts')", "ok");
+    right = right && (!h->extended || read_spare(h));
     /* Tables are made by transactions that have no row. */
     h->accounts.txn[1] = h->accounts.table;
     if (h->extended) h->accounts.txn[2] = h->rollouts.table;

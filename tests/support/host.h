@@ -9,6 +9,7 @@
 **     both     changes both
 **     undo     both, as far as a savepoint, and back; then both again, which stays
 **     never    changes both and rolls back: has no number
+**     spare    makes a memwal table with one row   drop     drops it: both have no number
 **     flush, merge, checkpoint                     what they say
 **
 ** Without the extension what would change rollouts changes accounts; the rest is passed over. */

@@ -159,6 +159,8 @@ uint32_t sim_disk_count(sim *world, uint32_t cap);
 /* A fresh machine (new boot id, nothing open or locked) with the disk state index of the last
 ** sim_disk_count. Requires that nothing was done with world since. The caller's: sim_destroy. */
 sim *sim_disk_state(sim *world, uint32_t index);
+/* Of the names and contents of that disk state; the same for the same. */
+uint64_t sim_disk_hash(sim *world, uint32_t index);
 /* The parts of that choice as text, for messages about a failure. */
 void sim_disk_print(sim *world, uint32_t index, FILE *to);
 

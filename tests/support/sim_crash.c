@@ -518,6 +518,17 @@ sim *sim_disk_state(sim *world, uint32_t index)
     return sim_start(&fs, NULL);
 }
 
+uint64_t sim_disk_hash(sim *world, uint32_t index)
+{
+    sim_lock(world);
+    const uint16_t *choice = choice_of(world, index);
+    sim_plan *plan = world->plan;
+    memset(plan->state_hashes, 0, plan->fs->inode_count * sizeof *plan->state_hashes);
+    uint64_t hash = hash_inode(plan, choice, 0);
+    sim_unlock(world);
+    return hash;
+}
+
 sim *sim_kill(sim *world)
 {
     sim_fs fs;

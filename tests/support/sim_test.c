@@ -212,6 +212,23 @@ static void in_order_a_prefix_of_the_writes_is_kept(void **state)
     close_place(&at);
 }
 
+/* The state that a sync leaves is the one that was there before it, if all was kept. */
+static void a_disk_state_is_known_again_by_its_hash(void **state)
+{
+    (void)state;
+    place at = open_place(0);
+    assert_int_equal(write_fill(&at, '1', 512, 0), 0);
+    assert_int_equal(sim_disk_count(at.world, SIM_CAP_DEFAULT), 3);
+    uint64_t hashes[3] = {sim_disk_hash(at.world, 0), sim_disk_hash(at.world, 1),
+                          sim_disk_hash(at.world, 2)};
+    assert_true(hashes[0] != hashes[1] && hashes[0] != hashes[2] && hashes[1] != hashes[2]);
+    assert_int_equal(at.env->file_sync(at.env->ctx, at.file), 0);
+    assert_int_equal(sim_disk_count(at.world, SIM_CAP_DEFAULT), 1);
+    uint64_t synced = sim_disk_hash(at.world, 0);
+    assert_true(synced == hashes[0] || synced == hashes[1] || synced == hashes[2]);
+    close_place(&at);
+}
+
 static void a_folder_that_is_only_made_may_be_lost(void **state)
 {
     (void)state;
@@ -675,6 +692,7 @@ int main(void)
         cmocka_unit_test(allocated_room_reads_as_zeros_and_may_be_lost),
         cmocka_unit_test(a_cut_is_lost_or_kept_apart_from_what_follows),
         cmocka_unit_test(in_order_a_prefix_of_the_writes_is_kept),
+        cmocka_unit_test(a_disk_state_is_known_again_by_its_hash),
         cmocka_unit_test(a_folder_that_is_only_made_may_be_lost),
         cmocka_unit_test(each_step_shows_the_machine_before_it),
         cmocka_unit_test(names_and_contents_are_synced_apart),
