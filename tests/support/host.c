@@ -7,8 +7,8 @@
 **     acknowledged               there; but see host_loss, for what the host has a part in
 **     neither                    not there
 **
-** In accounts no transaction is there when one before it is not. And where there is a table spare, it
-** has its row. */
+** In accounts no transaction is there when one before it is not. And where there is a table spare,
+** it has its row. */
 #include "host.h"
 
 #include <errno.h>
@@ -389,14 +389,16 @@ static bool check_txn(host *h, int i, bool killed)
     if (kept && txn->host && !in_accounts && !lost) {
         return wrong(h, "accounts: the acknowledged transaction %d is not there", i);
     }
-    bool goes_along = h->atomic && lost;
+    bool goes_along = h->atomic != HOST_COUNTS && lost;
     if (kept && txn->store && !in_rollouts && !goes_along) {
         return wrong(h, "rollouts: the acknowledged transaction %d is not there", i);
     }
     if (!txn->host || !txn->store || in_accounts == in_rollouts) return true;
     if (in_accounts) h->accounts_only = true;
     else h->rollouts_only = true;
-    if (!h->atomic) return true;
+    bool taken_back = kept && lost;
+    if (taken_back) h->taken_back = true;
+    if (h->atomic == HOST_COUNTS || (h->atomic == HOST_KEPT && taken_back)) return true;
     return wrong(h, "transaction %d is in %s only", i, in_accounts ? "accounts" : "rollouts");
 }
 
@@ -416,11 +418,11 @@ static bool read_all(host *h)
 
 bool host_check(host *h, bool killed)
 {
-    h->accounts_only = h->rollouts_only = false;
+    h->accounts_only = h->rollouts_only = h->taken_back = false;
     bool right = read_all(h);
     for (int i = 1; right && i <= h->past.begun; i++) right = check_txn(h, i, killed);
     /* What the host takes back takes the store's part along, and not what came after it. */
-    bool holes = h->atomic && h->mode->loss != HOST_KEEPS;
+    bool holes = h->atomic != HOST_COUNTS && h->mode->loss != HOST_KEEPS;
     return right && check_prefix(h, "accounts", &h->accounts, false) &&
            (holes || check_prefix(h, "rollouts", &h->rollouts, true)) &&
            check_total(h, "accounts", &h->accounts, false) &&
@@ -442,10 +444,11 @@ static void settle(host *h)
 bool host_go_on(host *h)
 {
     if (!h->accounts.table || (h->extended && !h->rollouts.table)) return true;
-    bool sides[] = {h->accounts_only, h->rollouts_only};
+    bool seen[] = {h->accounts_only, h->rollouts_only, h->taken_back};
     settle(h);
     bool right = host_run(h, "both") && close_database(h) && host_open(h) && host_check(h, true);
-    h->accounts_only = sides[0];
-    h->rollouts_only = sides[1];
+    h->accounts_only = seen[0];
+    h->rollouts_only = seen[1];
+    h->taken_back = seen[2];
     return right;
 }

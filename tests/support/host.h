@@ -64,18 +64,26 @@ typedef struct host_past {
     sqlite3_int64 accounts_total, rollouts_total; /* what that check has read */
 } host_past;
 
+/* Is a transaction wrong that is on one side only? */
+typedef enum host_atomic {
+    HOST_COUNTS, /* it is counted                                      */
+    HOST_KEPT,   /* wrong, but where SQLite took an acknowledged one back */
+    HOST_ALWAYS, /* wrong                                              */
+} host_atomic;
+
 typedef struct host {
     const host_mode *mode;
     bool extended; /* with the extension */
-    bool atomic;   /* a transaction on one side only is wrong, not counted */
+    host_atomic atomic;
     sim *world;
     mw_env env;
     mx_world functions;
     sim_vfs *vfs;
     sqlite3 *db;
     host_past past;
-    host_found accounts, rollouts;     /* by the last check; and whether it has seen     */
-    bool accounts_only, rollouts_only; /* a transaction over both there and nowhere else */
+    host_found accounts, rollouts;     /* by the last check; and whether it has seen       */
+    bool accounts_only, rollouts_only; /* ... a transaction over both there, nowhere else  */
+    bool taken_back;                   /* ... in rollouts one that SQLite has taken back   */
     char words[HOST_WORDS_BYTES]; /* "": nothing is wrong */
 } host;
 
@@ -84,8 +92,8 @@ void host_start(host *h, const host_mode *mode, bool extended, sim *world);
 /* Closes what is open. False, and words, when something of it is left in the machine. */
 bool host_stop(host *h);
 
-/* From now on the syncs of one side do nothing and say that they have: to prove that a check sees it.
-** With the extension: those of the store, else those of SQLite. */
+/* From now on the syncs of one side do nothing and say that they have: to prove that a check sees
+** it. With the extension: those of the store, else those of SQLite. */
 void host_lie(host *h);
 
 /* The following return whether all is as it should be; else h->words say what is not. */
