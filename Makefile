@@ -45,7 +45,7 @@ LINK_SHARED = -shared -pthread -Wl,-z,defs -Wl,-z,now -Wl,--exclude-libs,ALL \
 CORE    = $(wildcard core/*.c)
 EXT     = $(wildcard ext/*.c)
 # Of the tests that run SQLite on the simulated machine: these link what the others do not.
-HOST    = tests/support/sim_vfs.c $(wildcard tests/support/host*.c)
+HOST    = tests/support/sim_vfs.c tests/support/sim_host.c
 SUPPORT = $(filter-out %_test.c $(HOST),$(wildcard tests/support/*.c))
 
 CORE_TESTS   = $(wildcard tests/core/*_test.c tests/support/*_test.c)

@@ -1,4 +1,4 @@
-/* host.c: opening, transactions, and the check after a crash.
+/* sim_host.c: opening, transactions, and the check after a crash.
 **
 ** What must hold is told for each transaction by itself, for a store may know more of them than its
 ** host, and by the totals, which none can have changed in part:
@@ -9,7 +9,7 @@
 **
 ** In accounts no transaction is there when one before it is not. And where there is a table spare,
 ** it has its row. */
-#include "host.h"
+#include "sim_host.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* host.h: SQLite with the extension on a simulated machine, and what a crash must leave.
+/* sim_host.h: SQLite with the extension on a simulated machine, and what a crash must leave.
 **
 ** The database has an ordinary table, accounts, and a memwal table, rollouts. A script of words
 ** makes transactions with the numbers 1, 2 ...; each adds a row of its number and adds its number
@@ -13,8 +13,8 @@
 **     flush, merge, checkpoint                     what they say
 **
 ** Without the extension what would change rollouts changes accounts; the rest is passed over. */
-#ifndef HOST_H
-#define HOST_H
+#ifndef SIM_HOST_H
+#define SIM_HOST_H
 
 #include <sqlite3.h>
 
