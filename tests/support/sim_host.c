@@ -332,9 +332,19 @@ static bool read_table(host *h, const char *table, host_found *to)
 
 /* ---- the check ------------------------------------------------------------------------------- */
 
+/* Where commits over both sides are atomic, each of them makes the host durable before it is
+** acknowledged, whatever the mode says, and so all before it. */
+static bool is_hardened(const host *h, int number)
+{
+    for (int i = number; i <= h->past.acked && h->atomic == HOST_ALWAYS; i++) {
+        if (h->past.txns[i].host && h->past.txns[i].store) return true;
+    }
+    return false;
+}
+
 static bool may_host_lose(const host *h, int number, bool killed)
 {
-    if (killed || h->mode->loss == HOST_KEEPS) return false;
+    if (killed || h->mode->loss == HOST_KEEPS || is_hardened(h, number)) return false;
     if (h->mode->loss == HOST_LOSES_WAL) return number > h->past.checkpoint;
     for (int i = number + 1; i <= h->past.acked; i++) {
         if (h->past.txns[i].host) return false;
