@@ -44,7 +44,9 @@ LINK_SHARED = -shared -pthread -Wl,-z,defs -Wl,-z,now -Wl,--exclude-libs,ALL \
 
 CORE    = $(wildcard core/*.c)
 EXT     = $(wildcard ext/*.c)
-SUPPORT = $(filter-out %_test.c,$(wildcard tests/support/*.c))
+# Of the tests that run SQLite on the simulated machine: these link what the others do not.
+HOST    = tests/support/sim_vfs.c tests/support/sim_host.c
+SUPPORT = $(filter-out %_test.c $(HOST),$(wildcard tests/support/*.c))
 
 CORE_TESTS   = $(wildcard tests/core/*_test.c tests/support/*_test.c)
 EXT_TESTS    = $(wildcard tests/ext/*_test.c)
@@ -69,6 +71,7 @@ core_objects    = $(CORE:%.c=build/$(1)/%.o)
 ext_objects     = $(EXT:%.c=build/$(1)/%.o)
 static_objects  = $(EXT:%.c=build/$(1)/static/%.o)
 support_objects = $(SUPPORT:%.c=build/$(1)/%.o)
+host_objects    = $(HOST:%.c=build/$(1)/static/%.o)
 CLANG_OBJECTS = $(call core_objects,clang) $(call ext_objects,clang) $(call static_objects,clang)
 
 CHECK_PROGRAMS = $(CORE_PROGRAMS) $(EXT_PROGRAMS)
@@ -123,6 +126,10 @@ build/$(1)/tests/support/%: build/$(1)/tests/support/%.o $$(call core_objects,$(
 	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lcmocka $$(ZSTD) -pthread -o $$@
 build/$(1)/tests/doubt/%: build/$(1)/tests/doubt/%.o $$(call core_objects,$(1)) $$(call support_objects,$(1))
 	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lcmocka $$(ZSTD) -pthread -o $$@
+build/$(1)/tests/doubt/host%: build/$(1)/static/tests/doubt/host%.o $$(call core_objects,$(1)) \
+        $$(call static_objects,$(1)) $$(call support_objects,$(1)) $$(call host_objects,$(1))
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lcmocka -lsqlite3 $$(ZSTD) -pthread -o $$@
 build/$(1)/tests/ext/%: build/$(1)/static/tests/ext/%.o $$(call core_objects,$(1)) $$(call static_objects,$(1))
 	@mkdir -p $$(@D)
 	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lcmocka -lsqlite3 $$(ZSTD) -pthread -o $$@
@@ -133,7 +140,7 @@ build/$(1)/tests/bench/bench: $(BENCH_FILES:%.c=build/$(1)/%.o)
 build/$(1)/tests/sql/%: build/$(1)/tests/sql/%.o
 	$$(Q)$$(CC_$(1)) $$(LDFLAGS_$(1)) $$^ -lsqlite3 -pthread -o $$@
 build/$(1)/tests/%: EXTRA = -Itests/support
-build/$(1)/static/tests/%: EXTRA = -Iext
+build/$(1)/static/tests/%: EXTRA = -Iext -Itests/support
 endef
 $(foreach variant,$(VARIANTS),$(eval $(call variant_rules,$(variant))))
 

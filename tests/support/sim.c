@@ -29,6 +29,7 @@ const char *const SIM_OP_TEXTS[SIM_OP_COUNT] = {
     [SIM_LINK] = "link",             [SIM_UNLINK] = "unlink",     [SIM_EXISTS] = "exists",
     [SIM_ANY_CALL] = "any",          [SIM_ALLOC] = "alloc",       [SIM_THREAD] = "thread",
     [SIM_MUTEX] = "mutex",           [SIM_BOOT_ID] = "boot-id",   [SIM_RANDOM] = "random",
+    [SIM_TRUNCATE] = "truncate",
 };
 
 void sim_give_up(const char *what, const char *name)
@@ -77,6 +78,13 @@ static bool take_step(sim *world)
 {
     if (world->steps >= world->stop_after) world->stopped = true;
     if (world->stopped) return false;
+    if (world->each_step) {
+        sim_fs copy;
+        sim_fs_copy(&copy, &world->fs);
+        sim *shown = sim_start(&copy, world->boot_id);
+        shown->in_order = world->in_order;
+        world->each_step(world->each_step_arg, shown);
+    }
     world->steps++;
     return true;
 }
@@ -281,6 +289,32 @@ static int dir_open(void *ctx, const char *path, bool create, int *dir)
     return leave(world, &call, sys);
 }
 
+int sim_mkdir(sim *world, const char *path)
+{
+    call_info call = {.op = SIM_DIR_OPEN, .name = last_component(path), .step = true};
+    uint32_t parent = 0;
+    int64_t inode = -1;
+    int sys = enter(world, &call);
+    if (!sys) sys = sim_make_path(world, path, false, &parent, &inode);
+    if (!sys) sys = EEXIST;
+    else if (sys == ENOENT) sys = sim_make_path(world, path, true, &parent, &inode);
+    return leave(world, &call, sys);
+}
+
+int sim_identify(sim *world, const char *path, uint64_t *device, uint64_t *inode)
+{
+    char name[SIM_NAME_BYTES];
+    call_info call = {.op = SIM_EXISTS, .name = last_component(path)};
+    uint32_t parent = 0;
+    int64_t found = -1;
+    int sys = enter(world, &call);
+    if (!sys) sys = sim_fs_walk(&world->fs, path, &parent, name, &found);
+    if (!sys && found < 0) sys = ENOENT;
+    *device = world->number;
+    *inode = (uint64_t)found;
+    return leave(world, &call, sys);
+}
+
 static int dir_close(void *ctx, int dir)
 {
     return close_any(ctx, dir, true);
@@ -460,6 +494,17 @@ static int file_allocate(void *ctx, int file, uint64_t offset, uint64_t bytes)
     if (!sys && !open.writable) sys = EBADF;
     if (!sys && (offset > FILE_BYTES_MAX || bytes > FILE_BYTES_MAX - offset)) sys = EFBIG;
     if (!sys) sim_fs_extend(&world->fs, open.inode, offset + bytes);
+    return leave(world, &call, sys);
+}
+
+int sim_truncate(sim *world, int file, uint64_t bytes)
+{
+    sim_descriptor open = describe(world, file, false);
+    call_info call = {.op = SIM_TRUNCATE, .name = open.name, .offset = bytes, .step = true};
+    int sys = enter(world, &call);
+    if (!sys && !open.writable) sys = EBADF;
+    if (!sys && bytes > FILE_BYTES_MAX) sys = EFBIG;
+    if (!sys) sim_fs_cut(&world->fs, open.inode, bytes);
     return leave(world, &call, sys);
 }
 

@@ -45,6 +45,7 @@ typedef enum sim_op {
     SIM_WRITE,
     SIM_FILE_SYNC,
     SIM_ALLOCATE,
+    SIM_TRUNCATE,
     SIM_LOCK,
     SIM_LINK,
     SIM_UNLINK,
@@ -70,8 +71,8 @@ const mw_env *sim_env(sim *world); /* borrowed until sim_destroy */
 /* Calls since creation; SIM_ANY_CALL: all of the file system. */
 uint64_t sim_calls(sim *world, sim_op op);
 /* Calls that can change the disk or what a crash may leave of it: creating opens, write, sync,
-** link, unlink, allocate, making and removing directories. (dir_open that creates is two: making
-** the directory, syncing its parent.) */
+** truncate, link, unlink, allocate, making and removing directories. (dir_open that creates is two:
+** making the directory, syncing its parent.) */
 uint64_t sim_steps(sim *world);
 uint64_t sim_memory_in_use(sim *world); /* bytes; 0 after a clean close        */
 uint64_t sim_memory_peak(sim *world);   /* highest value of the above          */
@@ -80,6 +81,14 @@ uint32_t sim_object_count(sim *world);  /* threads not joined, mutexes, conditio
 /* The last calls (some thousands) as text, one a line. Off at first. */
 void sim_trace(sim *world, bool on);
 void sim_trace_print(sim *world, FILE *to);
+
+/* ---- calls that the engine does not make, but SQLite --------------------------------------- */
+
+/* They pass faults, holds and the stop as the calls of the table do. Return 0 or an errno value. */
+int sim_truncate(sim *world, int file, uint64_t bytes); /* or extends by zeros */
+int sim_mkdir(sim *world, const char *path);            /* EEXIST; its name waits for a sync */
+/* What tells a file or directory apart from all others of the process. */
+int sim_identify(sim *world, const char *path, uint64_t *device, uint64_t *inode);
 
 /* ---- faults -------------------------------------------------------------------------------- */
 
@@ -130,16 +139,28 @@ void sim_set_process_id(sim *world, uint64_t id);
 void sim_stop_after(sim *world, uint64_t n);
 bool sim_stopped(sim *world); /* has such a call come? */
 
+/* Before each step from now on, see gets a machine as sim_kill makes it; its to destroy. One run of
+** a workload gives all its crashes that way. It is called inside the call that takes the step, and
+** may not touch world. NULL: no more. */
+void sim_each_step(sim *world, void (*see)(void *arg, sim *copy), void *arg);
+
+/* From now on the writes of one file reach the disk in the order in which they were made, though
+** not those of two files: what SQLite's synchronous = NORMAL leans on, but in WAL mode. */
+void sim_set_in_order(sim *world);
+
 /* Finds the disk states that a power cut at this moment may leave, all different, and returns how
 ** many (at least 1). Rules: of each file any subset of the unsynced writes, cut at multiples of
-** SIM_UNIT_BYTES, the later over the earlier; its size anything from the synced one to the largest;
-** gaps are zeros; of each directory any prefix of its unsynced changes. When there are more than
-** cap: all kept, all lost, every moment in time, one file lost or kept, one part dropped, one part
-** kept, two parts dropped, then random ones of a fixed seed. Requires that no call is running. */
+** SIM_UNIT_BYTES, the later over the earlier, and of the truncations among them; its size any that
+** it had since the sync or a write may leave, from the least to the largest; gaps are zeros; of
+** each directory any prefix of its unsynced changes. When there are more than cap: all kept, all
+** lost, every moment in time, one file lost or kept, one part dropped, one part kept, two parts
+** dropped, then random ones of a fixed seed. Requires that no call is running. */
 uint32_t sim_disk_count(sim *world, uint32_t cap);
 /* A fresh machine (new boot id, nothing open or locked) with the disk state index of the last
 ** sim_disk_count. Requires that nothing was done with world since. The caller's: sim_destroy. */
 sim *sim_disk_state(sim *world, uint32_t index);
+/* Of the names and contents of that disk state; the same for the same. */
+uint64_t sim_disk_hash(sim *world, uint32_t index);
 /* The parts of that choice as text, for messages about a failure. */
 void sim_disk_print(sim *world, uint32_t index, FILE *to);
 

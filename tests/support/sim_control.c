@@ -20,7 +20,8 @@ sim *sim_start(const sim_fs *fs, const uint8_t id[16])
     world->fs = *fs;
     world->stop_after = UINT64_MAX;
     world->process_id = 1;
-    world->random_state = sim_mix(atomic_fetch_add(&started, 1), 7);
+    world->number = atomic_fetch_add(&started, 1);
+    world->random_state = sim_mix(world->number, 7);
     sim_fill_random(world, world->boot_id, sizeof world->boot_id);
     if (id) memcpy(world->boot_id, id, sizeof world->boot_id);
     pthread_condattr_t attributes;
@@ -203,6 +204,21 @@ void sim_stop_after(sim *world, uint64_t n)
 {
     sim_lock(world);
     world->stop_after = world->steps + n;
+    sim_unlock(world);
+}
+
+void sim_each_step(sim *world, void (*see)(void *arg, sim *copy), void *arg)
+{
+    sim_lock(world);
+    world->each_step = see;
+    world->each_step_arg = arg;
+    sim_unlock(world);
+}
+
+void sim_set_in_order(sim *world)
+{
+    sim_lock(world);
+    world->in_order = true;
     sim_unlock(world);
 }
 

@@ -1,10 +1,11 @@
 /* sim_crash.c: what a power cut may leave of the disk.
 **
 ** Everything that no sync has covered is cut into parts that the disk keeps or loses on its own:
-** units of writes (kept or not), the size of a file (one of a list), the names of a directory (how
-** many of its changes, in order). A disk state is a choice for each part: 0 is lost, the last
-** option is kept. Choices are told apart by a hash of all that can be reached from the root, so
-** that choices which come to the same disk count once. */
+** units of writes (kept or not), truncations (likewise), the size of a file (one of a list), the
+** names of a directory (how many of its changes, in order). Where a file's writes reach the disk in
+** order, its units and truncations are one part: how many of them. A disk state is a choice for
+** each part: 0 is lost, the last option is kept. Choices are told apart by a hash of all that can
+** be reached from the root, so that choices which come to the same disk count once. */
 #include "sim_world.h"
 
 #include <stdlib.h>
@@ -12,17 +13,18 @@
 
 enum { OPTIONS_MAX = 60000, RANDOM_TRIES_PER_STATE = 8 };
 
-typedef enum part_kind { PART_UNIT, PART_SIZE, PART_NAMES } part_kind;
+typedef enum part_kind { PART_UNIT, PART_CUT, PART_SIZE, PART_QUEUE, PART_NAMES } part_kind;
 
 typedef struct part {
     part_kind kind;
     uint32_t inode;
     uint32_t options;
-    uint64_t moment;       /* unit: of its write          */
-    uint64_t offset;       /* unit: in the file           */
-    uint64_t bytes;        /* unit                        */
+    uint64_t moment;       /* unit, cut: of its write      */
+    uint64_t offset;       /* unit: in the file; cut: size */
+    uint64_t bytes;        /* unit                         */
     const uint8_t *data;   /* unit: borrowed from the write */
-    uint64_t *sizes;       /* size: ascending             */
+    uint64_t *sizes;       /* size: that on disk, others ascending, that which is seen */
+    struct part *queue;    /* queue: units, cuts and sizes, options - 1 of them */
 } part;
 
 typedef struct span {
@@ -42,6 +44,7 @@ struct sim_plan {
     uint16_t *choices;   /* part_count for each state            */
     uint32_t state_count;
     uint32_t cap;
+    bool in_order;
     uint64_t *seen;      /* hash set, 0: free                    */
     uint32_t seen_mask;
 };
@@ -49,7 +52,10 @@ struct sim_plan {
 void sim_plan_free(sim_plan *plan)
 {
     if (!plan) return;
-    for (uint32_t i = 0; i < plan->part_count; i++) free(plan->parts[i].sizes);
+    for (uint32_t i = 0; i < plan->part_count; i++) {
+        free(plan->parts[i].sizes);
+        free(plan->parts[i].queue);
+    }
     free(plan->parts);
     free(plan->spans);
     free(plan->reachable);
@@ -60,7 +66,7 @@ void sim_plan_free(sim_plan *plan)
     free(plan);
 }
 
-/* ---- parts ---------------------------------------------------------------------------------- */
+/* ---- parts --------------------------------------------------------------------------------- */
 
 static part *add_part(sim_plan *plan, part_kind kind, uint32_t inode, uint32_t options)
 {
@@ -74,6 +80,16 @@ static part *add_part(sim_plan *plan, part_kind kind, uint32_t inode, uint32_t o
 static void add_units(sim_plan *plan, uint32_t inode, const sim_write *write)
 {
     uint64_t end = write->offset + write->bytes;
+    if (write->cut) {
+        part *cut = add_part(plan, PART_CUT, inode, 2);
+        cut->moment = write->moment;
+        cut->offset = write->offset;
+    }
+    if (!write->data && !write->cut && plan->in_order) { /* it has only grown */
+        part *grown = add_part(plan, PART_UNIT, inode, 2);
+        grown->moment = write->moment;
+        grown->offset = end;
+    }
     for (uint64_t at = write->offset; write->data && at < end;) {
         uint64_t next = mw_min(end, (at / SIM_UNIT_BYTES + 1) * SIM_UNIT_BYTES);
         part *unit = add_part(plan, PART_UNIT, inode, 2);
@@ -92,30 +108,65 @@ static int compare_sizes(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* Sizes a crash may leave: ends of writes and of units, the middle of what was only allocated. */
+/* Sorts and drops what is doubled; first and last keep their places. */
+static uint32_t tidy_sizes(uint64_t *sizes, uint32_t count)
+{
+    uint64_t first = sizes[0];
+    uint64_t last = sizes[count - 1];
+    uint32_t kept = 1;
+    qsort(sizes, count, sizeof *sizes, compare_sizes);
+    uint64_t *middle = sim_grab(count * sizeof *middle);
+    memcpy(middle, sizes, count * sizeof *sizes);
+    sizes[0] = first;
+    for (uint32_t i = 0; i < count && kept < OPTIONS_MAX; i++) {
+        bool news = i == 0 || middle[i] != middle[i - 1];
+        if (news && middle[i] != first && middle[i] != last) sizes[kept++] = middle[i];
+    }
+    if (last != first || kept > 1) sizes[kept++] = last;
+    free(middle);
+    return kept;
+}
+
+/* Sizes a crash may leave: ends of writes and of units, the middle of what was only allocated,
+** cuts; nothing below the one on disk but by a cut. */
 static void add_sizes(sim_plan *plan, uint32_t inode, uint32_t first_unit)
 {
     const sim_inode *node = plan->fs->inodes[inode];
     uint32_t unit_count = plan->part_count - first_unit;
-    uint64_t *sizes = sim_grab((1 + 2 * node->write_count + unit_count) * sizeof *sizes);
+    uint64_t *sizes = sim_grab((2 + 2 * node->write_count + unit_count) * sizeof *sizes);
+    uint64_t least = node->disk.size;
     uint32_t count = 0;
+    for (uint32_t i = 0; i < node->write_count; i++) {
+        if (node->writes[i].cut) least = mw_min(least, node->writes[i].offset);
+    }
     sizes[count++] = node->disk.size;
     for (uint32_t i = 0; i < node->write_count; i++) {
         const sim_write *write = &node->writes[i];
         sizes[count++] = write->offset + write->bytes;
-        if (!write->data) sizes[count++] = write->offset + write->bytes / 2;
+        if (!write->data && !write->cut) sizes[count++] = write->offset + write->bytes / 2;
     }
     for (uint32_t i = 0; i < unit_count; i++) {
         const part *unit = &plan->parts[first_unit + i];
         sizes[count++] = unit->offset + unit->bytes;
     }
-    qsort(sizes, count, sizeof *sizes, compare_sizes);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < count && kept < OPTIONS_MAX; i++) {
-        bool news = kept == 0 || sizes[i] != sizes[kept - 1];
-        if (sizes[i] >= node->disk.size && news) sizes[kept++] = sizes[i];
+    uint32_t possible = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (sizes[i] >= least) sizes[possible++] = sizes[i];
     }
+    sizes[possible++] = node->cache.size;
+    uint32_t kept = tidy_sizes(sizes, possible);
     add_part(plan, PART_SIZE, inode, kept)->sizes = sizes;
+}
+
+/* Makes one part of those from first on, which are an inode's. */
+static void queue_parts(sim_plan *plan, uint32_t inode, uint32_t first)
+{
+    uint32_t count = plan->part_count - first;
+    if (count >= OPTIONS_MAX) sim_give_up("too many unsynced writes", "of one file");
+    part *queue = sim_grab(count * sizeof *queue);
+    if (count) memcpy(queue, plan->parts + first, count * sizeof *queue);
+    plan->part_count = first;
+    add_part(plan, PART_QUEUE, inode, count + 1)->queue = queue;
 }
 
 static void add_inode_parts(sim_plan *plan, uint32_t inode)
@@ -127,7 +178,8 @@ static void add_inode_parts(sim_plan *plan, uint32_t inode)
         add_part(plan, PART_NAMES, inode, node->change_count + 1);
     }
     for (uint32_t i = 0; i < node->write_count; i++) add_units(plan, inode, &node->writes[i]);
-    if (node->write_count) add_sizes(plan, inode, first);
+    if (node->write_count && plan->in_order) queue_parts(plan, inode, first);
+    else if (node->write_count) add_sizes(plan, inode, first);
     plan->spans[inode] = (span){first, plan->part_count - first};
     if (!node->directory) plan->hashes[inode] = sim_body_hash(&node->disk);
 }
@@ -146,7 +198,14 @@ static void add_tree(sim_plan *plan, uint32_t inode)
     }
 }
 
-/* ---- one state ------------------------------------------------------------------------------ */
+/* ---- one state ----------------------------------------------------------------------------- */
+
+static void put_part(sim_body *body, const part *put)
+{
+    if (put->kind == PART_CUT) sim_body_resize(body, put->offset);
+    else if (put->data) sim_body_write(body, put->offset, put->data, put->bytes);
+    else if (put->offset > body->size) sim_body_resize(body, put->offset);
+}
 
 static sim_body body_of(const sim_plan *plan, const uint16_t *choice, uint32_t inode)
 {
@@ -156,8 +215,10 @@ static sim_body body_of(const sim_plan *plan, const uint16_t *choice, uint32_t i
         const part *part_i = &plan->parts[i];
         if (part_i->kind == PART_SIZE) {
             sim_body_resize(&body, part_i->sizes[choice[i]]);
+        } else if (part_i->kind == PART_QUEUE) {
+            for (uint32_t j = 0; j < choice[i]; j++) put_part(&body, &part_i->queue[j]);
         } else if (choice[i]) {
-            sim_body_write(&body, part_i->offset, part_i->data, part_i->bytes);
+            put_part(&body, part_i);
         }
     }
     return body;
@@ -242,7 +303,7 @@ static bool add_state(sim_plan *plan, const uint16_t *choice)
     return true;
 }
 
-/* ---- which states --------------------------------------------------------------------------- */
+/* ---- which states -------------------------------------------------------------------------- */
 
 static void set_all(const sim_plan *plan, uint16_t *choice, bool keep)
 {
@@ -276,7 +337,11 @@ static uint16_t choice_at(const sim_plan *plan, const part *part_i, uint64_t mom
 {
     const sim_inode *node = plan->fs->inodes[part_i->inode];
     uint16_t option = 0;
-    if (part_i->kind == PART_UNIT) return part_i->moment <= moment;
+    if (part_i->kind == PART_UNIT || part_i->kind == PART_CUT) return part_i->moment <= moment;
+    if (part_i->kind == PART_QUEUE) {
+        while (option + 1u < part_i->options && part_i->queue[option].moment <= moment) option++;
+        return option;
+    }
     if (part_i->kind == PART_NAMES) {
         while (option < node->change_count && node->changes[option].moment <= moment) option++;
         return option;
@@ -284,9 +349,10 @@ static uint16_t choice_at(const sim_plan *plan, const part *part_i, uint64_t mom
     uint64_t size = node->disk.size;
     for (uint32_t i = 0; i < node->write_count; i++) {
         const sim_write *write = &node->writes[i];
-        if (write->moment <= moment) size = mw_max(size, write->offset + write->bytes);
+        if (write->moment > moment) break;
+        size = write->cut ? write->offset : mw_max(size, write->offset + write->bytes);
     }
-    while (option + 1u < part_i->options && part_i->sizes[option] < size) option++;
+    while (option + 1u < part_i->options && part_i->sizes[option] != size) option++;
     return option;
 }
 
@@ -402,6 +468,7 @@ uint32_t sim_disk_count(sim *world, uint32_t cap)
     sim_plan *plan = sim_grab(sizeof *plan);
     plan->fs = &world->fs;
     plan->cap = cap ? cap : 1;
+    plan->in_order = world->in_order;
     plan->spans = sim_grab(world->fs.inode_count * sizeof *plan->spans);
     plan->reachable = sim_grab(world->fs.inode_count * sizeof *plan->reachable);
     plan->hashes = sim_grab(world->fs.inode_count * sizeof *plan->hashes);
@@ -418,7 +485,7 @@ uint32_t sim_disk_count(sim *world, uint32_t cap)
     return count;
 }
 
-/* ---- from a choice to a machine ------------------------------------------------------------- */
+/* ---- from a choice to a machine ------------------------------------------------------------ */
 
 static const uint16_t *choice_of(const sim *world, uint32_t index)
 {
@@ -449,6 +516,17 @@ sim *sim_disk_state(sim *world, uint32_t index)
     sim_fs_collect(&fs, NULL, 0);
     sim_unlock(world);
     return sim_start(&fs, NULL);
+}
+
+uint64_t sim_disk_hash(sim *world, uint32_t index)
+{
+    sim_lock(world);
+    const uint16_t *choice = choice_of(world, index);
+    sim_plan *plan = world->plan;
+    memset(plan->state_hashes, 0, plan->fs->inode_count * sizeof *plan->state_hashes);
+    uint64_t hash = hash_inode(plan, choice, 0);
+    sim_unlock(world);
+    return hash;
 }
 
 sim *sim_kill(sim *world)
@@ -482,6 +560,10 @@ static void print_part(const sim_plan *plan, const part *part_i, uint32_t option
     if (part_i->kind == PART_UNIT) {
         fprintf(to, "%llu bytes at %llu are lost\n", (unsigned long long)part_i->bytes,
                 (unsigned long long)part_i->offset);
+    } else if (part_i->kind == PART_QUEUE) {
+        fprintf(to, "%u of %u pieces are kept\n", option, part_i->options - 1);
+    } else if (part_i->kind == PART_CUT) {
+        fprintf(to, "the cut to %llu bytes is lost\n", (unsigned long long)part_i->offset);
     } else if (part_i->kind == PART_SIZE) {
         fprintf(to, "its size is %llu\n", (unsigned long long)part_i->sizes[option]);
     } else {

@@ -362,6 +362,14 @@ void sim_fs_extend(sim_fs *fs, uint32_t inode, uint64_t size)
     sim_body_resize(&node->cache, size);
 }
 
+void sim_fs_cut(sim_fs *fs, uint32_t inode, uint64_t size)
+{
+    sim_inode *node = fs->inodes[inode];
+    if (size == node->cache.size) return;
+    add_write(fs, node, size, 0)->cut = true;
+    sim_body_resize(&node->cache, size);
+}
+
 void sim_fs_forget_writes(sim_fs *fs, uint32_t inode)
 {
     sim_inode *node = fs->inodes[inode];
@@ -374,6 +382,7 @@ void sim_fs_sync_file(sim_fs *fs, uint32_t inode)
     sim_inode *node = fs->inodes[inode];
     for (uint32_t i = 0; i < node->write_count; i++) {
         const sim_write *write = &node->writes[i];
+        if (write->cut) sim_body_resize(&node->disk, write->offset);
         if (write->data) sim_body_write(&node->disk, write->offset, write->data, write->bytes);
     }
     sim_body_resize(&node->disk, node->cache.size);

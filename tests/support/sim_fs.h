@@ -23,7 +23,8 @@ typedef struct sim_write {
     uint64_t moment; /* order among all unsynced changes of the disk */
     uint64_t offset;
     uint64_t bytes;
-    uint8_t *data; /* NULL: only the size may have grown */
+    uint8_t *data; /* NULL: only the size may have changed */
+    bool cut;      /* to the size offset, or grown to it by zeros; bytes is 0 */
 } sim_write;
 
 typedef struct sim_entry {
@@ -97,6 +98,7 @@ int sim_fs_walk(const sim_fs *fs, const char *path, uint32_t *parent, char last[
 void sim_fs_change_name(sim_fs *fs, uint32_t dir, bool added, const char *name, uint32_t inode);
 void sim_fs_write(sim_fs *fs, uint32_t inode, uint64_t offset, const void *from, uint64_t bytes);
 void sim_fs_extend(sim_fs *fs, uint32_t inode, uint64_t size);
+void sim_fs_cut(sim_fs *fs, uint32_t inode, uint64_t size);
 /* The syncs. */
 void sim_fs_sync_file(sim_fs *fs, uint32_t inode);
 void sim_fs_sync_dir(sim_fs *fs, uint32_t dir);

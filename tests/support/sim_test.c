@@ -170,6 +170,113 @@ static void allocated_room_reads_as_zeros_and_may_be_lost(void **state)
 }
 
 /* I15: syncing a file does not keep its name, syncing a folder does not keep content. */
+static void a_cut_is_lost_or_kept_apart_from_what_follows(void **state)
+{
+    (void)state;
+    place at = open_place(1024);
+    assert_int_equal(sim_truncate(at.world, at.file, 512), 0);
+    assert_int_equal(sim_file_size(at.world, "store/f"), 512);
+    assert_int_equal(count_showing(&at, ""), 3);
+    assert_int_equal(count_showing(&at, "oo"), 1);
+    assert_int_equal(count_showing(&at, "o-"), 1);
+    assert_int_equal(count_showing(&at, "o0"), 1);
+    assert_int_equal(write_fill(&at, '1', 512, 512), 0);
+    assert_int_equal(count_showing(&at, ""), 4);
+    assert_int_equal(count_showing(&at, "o1"), 1);
+    assert_int_equal(sim_truncate(at.world, at.file, 0), 0);
+    assert_int_equal(at.env->file_sync(at.env->ctx, at.file), 0);
+    assert_int_equal(count_showing(&at, "-"), 1);
+    assert_int_equal(count_showing(&at, ""), 1);
+    assert_int_equal(sim_truncate(at.world, at.file, 512), 0);
+    assert_int_equal(count_showing(&at, "0-"), 1);
+    assert_int_equal(sim_calls(at.world, SIM_TRUNCATE), 3);
+    close_place(&at);
+}
+
+static void in_order_a_prefix_of_the_writes_is_kept(void **state)
+{
+    (void)state;
+    place at = open_place(1024);
+    sim_set_in_order(at.world);
+    assert_int_equal(write_fill(&at, '1', 512, 512), 0);
+    assert_int_equal(sim_truncate(at.world, at.file, 0), 0);
+    assert_int_equal(write_fill(&at, '2', 1024, 0), 0);
+    assert_int_equal(at.env->file_allocate(at.env->ctx, at.file, 1024, 512), 0);
+    assert_int_equal(count_showing(&at, ""), 6);
+    assert_int_equal(count_showing(&at, "oo-"), 1);
+    assert_int_equal(count_showing(&at, "o1-"), 1);
+    assert_int_equal(count_showing(&at, "-"), 1);
+    assert_int_equal(count_showing(&at, "2-"), 1);
+    assert_int_equal(count_showing(&at, "22-"), 1);
+    assert_int_equal(count_showing(&at, "220-"), 1);
+    close_place(&at);
+}
+
+/* The state that a sync leaves is the one that was there before it, if all was kept. */
+static void a_disk_state_is_known_again_by_its_hash(void **state)
+{
+    (void)state;
+    place at = open_place(0);
+    assert_int_equal(write_fill(&at, '1', 512, 0), 0);
+    assert_int_equal(sim_disk_count(at.world, SIM_CAP_DEFAULT), 3);
+    uint64_t hashes[3] = {sim_disk_hash(at.world, 0), sim_disk_hash(at.world, 1),
+                          sim_disk_hash(at.world, 2)};
+    assert_true(hashes[0] != hashes[1] && hashes[0] != hashes[2] && hashes[1] != hashes[2]);
+    assert_int_equal(at.env->file_sync(at.env->ctx, at.file), 0);
+    assert_int_equal(sim_disk_count(at.world, SIM_CAP_DEFAULT), 1);
+    uint64_t synced = sim_disk_hash(at.world, 0);
+    assert_true(synced == hashes[0] || synced == hashes[1] || synced == hashes[2]);
+    close_place(&at);
+}
+
+static void a_folder_that_is_only_made_may_be_lost(void **state)
+{
+    (void)state;
+    sim *world = sim_create();
+    uint64_t device, first, second;
+    assert_int_equal(sim_mkdir(world, "a/b"), ENOENT);
+    assert_int_equal(sim_mkdir(world, "a"), 0);
+    assert_int_equal(sim_mkdir(world, "a"), EEXIST);
+    assert_int_equal(sim_mkdir(world, "a/b"), 0);
+    assert_int_equal(sim_disk_count(world, SIM_CAP_DEFAULT), 3);
+    assert_int_equal(sim_identify(world, "a", &device, &first), 0);
+    assert_int_equal(sim_identify(world, "a/b", &device, &second), 0);
+    assert_true(first != second);
+    assert_int_equal(sim_identify(world, "a/c", &device, &second), ENOENT);
+    sim_destroy(world);
+}
+
+typedef struct copies {
+    uint32_t count;
+    int64_t sizes[8];
+} copies;
+
+static void note_copy(void *arg, sim *copy)
+{
+    copies *seen = arg;
+    assert_true(seen->count < 8);
+    seen->sizes[seen->count++] = sim_file_size(copy, "store/f");
+    sim_destroy(copy);
+}
+
+static void each_step_shows_the_machine_before_it(void **state)
+{
+    (void)state;
+    copies seen = {0};
+    place at = open_place(0);
+    sim_each_step(at.world, note_copy, &seen);
+    assert_int_equal(write_fill(&at, '1', 512, 0), 0);
+    assert_int_equal(write_fill(&at, '2', 512, 512), 0);
+    assert_int_equal(at.env->file_sync(at.env->ctx, at.file), 0);
+    sim_each_step(at.world, NULL, NULL);
+    assert_int_equal(write_fill(&at, '3', 512, 1024), 0);
+    assert_int_equal(seen.count, 3);
+    assert_int_equal(seen.sizes[0], 0);
+    assert_int_equal(seen.sizes[1], 512);
+    assert_int_equal(seen.sizes[2], 1024);
+    close_place(&at);
+}
+
 static void names_and_contents_are_synced_apart(void **state)
 {
     (void)state;
@@ -583,6 +690,11 @@ int main(void)
         cmocka_unit_test(writes_are_reordered),
         cmocka_unit_test(sizes_lie_between_and_gaps_are_zeros),
         cmocka_unit_test(allocated_room_reads_as_zeros_and_may_be_lost),
+        cmocka_unit_test(a_cut_is_lost_or_kept_apart_from_what_follows),
+        cmocka_unit_test(in_order_a_prefix_of_the_writes_is_kept),
+        cmocka_unit_test(a_disk_state_is_known_again_by_its_hash),
+        cmocka_unit_test(a_folder_that_is_only_made_may_be_lost),
+        cmocka_unit_test(each_step_shows_the_machine_before_it),
         cmocka_unit_test(names_and_contents_are_synced_apart),
         cmocka_unit_test(names_change_in_order_on_disk),
         cmocka_unit_test(removed_names_come_back_until_synced),

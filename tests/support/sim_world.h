@@ -57,6 +57,7 @@ struct sim {
     uint64_t steps;
     uint64_t stop_after;
     bool stopped;
+    bool in_order;
     sim_fault faults[SIM_FAULTS_MAX];
     uint64_t fault_hits;
     sim_sync_failure sync_failure;
@@ -73,6 +74,9 @@ struct sim {
     uint64_t process_id;
     uint64_t random_state;
     uint8_t boot_id[16];
+    uint64_t number; /* no two machines of a process have the same */
+    void (*each_step)(void *arg, sim *copy);
+    void *each_step_arg;
     sim_plan *plan;
 };
 
