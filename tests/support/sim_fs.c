@@ -255,12 +255,17 @@ void sim_fs_free(sim_fs *fs)
 
 uint32_t sim_fs_add_inode(sim_fs *fs, bool directory)
 {
-    fs->inodes = sim_grow(fs->inodes, fs->inode_count, &fs->inode_capacity, sizeof *fs->inodes);
+    uint32_t free_one = 0;
+    while (free_one < fs->inode_count && fs->inodes[free_one]) free_one++;
+    if (free_one == fs->inode_count) {
+        fs->inodes = sim_grow(fs->inodes, free_one, &fs->inode_capacity, sizeof *fs->inodes);
+        fs->inode_count++;
+    }
     sim_inode *inode = sim_grab(sizeof *inode);
     inode->directory = directory;
     inode->lock = -1;
-    fs->inodes[fs->inode_count] = inode;
-    return fs->inode_count++;
+    fs->inodes[free_one] = inode;
+    return free_one;
 }
 
 static void mark_names(const sim_inode *dir, bool *used)
