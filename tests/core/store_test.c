@@ -228,6 +228,75 @@ static void a_published_manifest_replaces_the_one_before(void **state)
     engine_end(world);
 }
 
+/* Does one of the files that are made now get the identity of one that was there? */
+static bool is_given_again(sim *world, const mw_store *store, mw_file_id id, const char *names)
+{
+    const mw_env *env = store->env;
+    bool found = false;
+    assert_int_equal(env->dir_sync(env->ctx, store->dir), 0); /* what is gone is free from now on */
+    for (int i = 0; i < 40 && !found; i++) {
+        char path[ENGINE_PATH_BYTES];
+        mw_file_id made;
+        snprintf(path, sizeof path, "%s/%s-%d", ENGINE_STORE, names, i);
+        sim_file_put(world, path, "", 0);
+        assert_int_equal(env->identify(env->ctx, store->dir, strrchr(path, '/') + 1, &made), 0);
+        found = made.device == id.device && made.number == id.number;
+    }
+    return found;
+}
+
+/* R28: no other file can be taken for the manifest at hand, also when that is gone. */
+static void the_own_manifest_keeps_its_identity(void **state)
+{
+    (void)state;
+    char path[ENGINE_PATH_BYTES];
+    sim *world = engine_world();
+    mw_db *db = open_with_row(world);
+    mw_store *store = engine_store(db);
+    mw_file_id own = store->own.id;
+    uint32_t open = sim_open_count(world);
+    assert_int_equal(store->own.number, store->version->manifest->number);
+    assert_true(engine_file(world, "manifest-", 0, path));
+    sim_file_delete(world, path);
+    assert_false(is_given_again(world, store, own, "first"));
+    assert_int_equal(publish(store, NULL), MW_OK);
+    assert_int_equal(store->own.number, store->version->manifest->number);
+    assert_int_equal(sim_open_count(world), open);
+    assert_true(is_given_again(world, store, own, "second"));
+    engine_close(db);
+    engine_end(world);
+}
+
+/* Without a descriptor for it nothing fails: commits list the folder. The next manifest is held
+** again. */
+static void no_descriptor_for_the_own_manifest_is_no_failure(void **state)
+{
+    (void)state;
+    for (int listing = 0; listing < 2; listing++) {
+        sim *world = engine_world();
+        mw_db *db = open_with_row(world);
+        mw_store *store = engine_store(db);
+        uint32_t open = sim_open_count(world);
+        for (uint64_t i = 1; i < 3; i++) { /* each is tried twice: table files are spared */
+            if (listing)
+                sim_fail(world, SIM_LIST, i, EMFILE, false);
+            else
+                sim_fail_named(world, SIM_OPEN, "manifest-", i, EMFILE, false);
+        }
+        assert_int_equal(publish(store, NULL), MW_OK);
+        assert_int_equal(store->own.number, 0);
+        assert_int_equal(sim_open_count(world), open - 1);
+        uint64_t lists = sim_calls(world, SIM_LIST);
+        engine_put(db, 2, "b");
+        assert_int_equal(sim_calls(world, SIM_LIST) - lists, 1);
+        assert_int_equal(publish(store, NULL), MW_OK);
+        assert_int_equal(store->own.number, store->version->manifest->number);
+        assert_int_equal(sim_open_count(world), open);
+        engine_close(db);
+        engine_end(world);
+    }
+}
+
 /* No room, no memory, no random number: nothing has changed, and the next one works. */
 static void a_manifest_that_was_not_made_changes_nothing(void **state)
 {
@@ -357,6 +426,8 @@ int main(void)
         cmocka_unit_test(memtables_go_when_the_cursor_covers_them),
         cmocka_unit_test(table_numbers_are_given_once),
         cmocka_unit_test(a_published_manifest_replaces_the_one_before),
+        cmocka_unit_test(the_own_manifest_keeps_its_identity),
+        cmocka_unit_test(no_descriptor_for_the_own_manifest_is_no_failure),
         cmocka_unit_test(a_manifest_that_was_not_made_changes_nothing),
         cmocka_unit_test(a_manifest_of_unknown_fate_stops_the_writer),
         cmocka_unit_test(a_taken_number_tells_by_whom),
