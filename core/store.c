@@ -231,12 +231,26 @@ void mw_store_remove_table(mw_store *store, const mw_manifest_file *file)
     store->env->unlink(store->env->ctx, store->dir, name);
 }
 
-void mw_store_remove_manifests(mw_store *store, uint64_t from, uint64_t below)
+/* The first number that could not be removed, or was not there. */
+static uint64_t remove_upwards(mw_store *store, uint64_t number, uint64_t boundary)
 {
-    for (uint64_t number = from; number < below; number++) {
+    for (; number < boundary; number++) {
         char name[MW_MANIFEST_NAME_BYTES];
         mw_manifest_name(number, name);
-        store->env->unlink(store->env->ctx, store->dir, name);
+        if (store->env->unlink(store->env->ctx, store->dir, name) != 0) break;
+    }
+    return number;
+}
+
+/* A gap may be wide: the list tells where it ends. */
+void mw_store_remove_manifests(mw_store *store, uint64_t lowest, uint64_t boundary)
+{
+    for (;;) {
+        mw_manifest_range left;
+        uint64_t number = remove_upwards(store, lowest, boundary);
+        if (number == lowest || number >= boundary) return;
+        if (mw_manifest_list(store->env, store->dir, &left, NULL) != MW_OK) return;
+        lowest = left.lowest;
     }
 }
 
@@ -382,14 +396,11 @@ static mw_rc publish(mw_store *store, mw_manifest *manifest, mw_manifest_range *
 
 mw_rc mw_store_publish(mw_store *store, mw_manifest *manifest, mw_err *err)
 {
-    mw_version *before = mw_store_version(store);
-    uint64_t boundary = before->manifest->boundary;
-    mw_version_unref(before);
     mw_manifest_range there;
     mw_err cause = {0};
     mw_rc rc = publish(store, manifest, &there, &cause);
     if (rc == MW_OK) {
-        mw_store_remove_manifests(store, boundary, manifest->boundary);
+        mw_store_remove_manifests(store, there.lowest, manifest->boundary);
         return MW_OK;
     }
     if (rc == MW_FENCED || rc == MW_PERSISTENCE) {

@@ -160,8 +160,9 @@ uint64_t mw_store_table_number(mw_store *store);
 /* Removes a table file that no version lists (else: mw_table_doom); best effort (what stays is
 ** swept after the next takeover). */
 void mw_store_remove_table(mw_store *store, const mw_manifest_file *file);
-/* Removes the manifests in [from, below); best effort. */
-void mw_store_remove_manifests(mw_store *store, uint64_t from, uint64_t below);
+/* Removes the manifests below the boundary, in ascending order: one that cannot be removed keeps
+** those above it. lowest: of those in the folder; others on the way may be missing. */
+void mw_store_remove_manifests(mw_store *store, uint64_t lowest, uint64_t boundary);
 
 /* Stops all writing for good (until reopened). The first cause wins. Requires `mutex`. */
 void mw_store_stop(mw_store *store, const mw_err *cause);

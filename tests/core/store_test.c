@@ -228,6 +228,60 @@ static void a_published_manifest_replaces_the_one_before(void **state)
     engine_end(world);
 }
 
+static bool manifest_stands(sim *world, uint64_t number)
+{
+    char path[ENGINE_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/manifest-%016llx", ENGINE_STORE, (unsigned long long)number);
+    return sim_file_exists(world, path);
+}
+
+/* R26: one that cannot be removed keeps all above it, also in later publications, until it can be:
+** a manifest that is there proves that none above it is gone. */
+static void manifests_go_in_ascending_order_or_not_at_all(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = open_with_row(world);
+    mw_store *store = engine_store(db);
+    uint64_t number = store->version->manifest->number;
+    char lowest[MW_MANIFEST_NAME_BYTES];
+    mw_manifest_name(number, lowest);
+    sim_fail_named(world, SIM_UNLINK, lowest, 1, EIO, true);
+    for (uint32_t i = 1; i < 4; i++) {
+        assert_int_equal(publish(store, NULL), MW_OK);
+        assert_int_equal(engine_file_count(world, "manifest-"), i + 1);
+    }
+    mw_store_remove_manifests(store, number, number + 3);
+    assert_int_equal(engine_file_count(world, "manifest-"), 4);
+    sim_fail_clear(world);
+    mw_manifest_name(number + 2, lowest);
+    sim_fail_named(world, SIM_UNLINK, lowest, 1, EIO, true);
+    assert_int_equal(publish(store, NULL), MW_OK);
+    for (uint64_t i = 0; i < 5; i++) assert_int_equal(manifest_stands(world, number + i), i >= 2);
+    sim_fail_clear(world);
+    assert_int_equal(publish(store, NULL), MW_OK);
+    assert_int_equal(engine_file_count(world, "manifest-"), 1);
+    engine_close(db);
+    engine_end(world);
+}
+
+/* A number that somebody has left far below the others costs no call for each number between. */
+static void a_stray_far_below_is_removed_with_few_calls(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = open_with_row(world);
+    mw_store *store = engine_store(db);
+    for (int i = 0; i < 100; i++) assert_int_equal(publish(store, NULL), MW_OK);
+    sim_file_put(world, "store/manifest-0000000000000001", "stray", 5);
+    uint64_t before = sim_calls(world, SIM_UNLINK);
+    assert_int_equal(publish(store, NULL), MW_OK);
+    assert_in_range(sim_calls(world, SIM_UNLINK) - before, 1, 8);
+    assert_int_equal(engine_file_count(world, "manifest-"), 1);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* Does one of the files that are made now get the identity of one that was there? */
 static bool is_given_again(sim *world, const mw_store *store, mw_file_id id, const char *names)
 {
@@ -426,6 +480,8 @@ int main(void)
         cmocka_unit_test(memtables_go_when_the_cursor_covers_them),
         cmocka_unit_test(table_numbers_are_given_once),
         cmocka_unit_test(a_published_manifest_replaces_the_one_before),
+        cmocka_unit_test(manifests_go_in_ascending_order_or_not_at_all),
+        cmocka_unit_test(a_stray_far_below_is_removed_with_few_calls),
         cmocka_unit_test(the_own_manifest_keeps_its_identity),
         cmocka_unit_test(no_descriptor_for_the_own_manifest_is_no_failure),
         cmocka_unit_test(a_manifest_that_was_not_made_changes_nothing),
