@@ -255,8 +255,9 @@ void sim_fs_free(sim_fs *fs)
 
 uint32_t sim_fs_add_inode(sim_fs *fs, bool directory)
 {
-    uint32_t free_one = 0;
+    uint32_t free_one = fs->first_free;
     while (free_one < fs->inode_count && fs->inodes[free_one]) free_one++;
+    fs->first_free = free_one + 1;
     if (free_one == fs->inode_count) {
         fs->inodes = sim_grow(fs->inodes, free_one, &fs->inode_capacity, sizeof *fs->inodes);
         fs->inode_count++;
@@ -291,6 +292,7 @@ void sim_fs_collect(sim_fs *fs, const uint32_t *open, uint32_t open_count)
         if (used[i]) continue;
         free_inode(fs->inodes[i]);
         fs->inodes[i] = NULL;
+        if (i < fs->first_free) fs->first_free = i;
     }
     free(used);
 }

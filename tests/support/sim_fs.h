@@ -62,6 +62,7 @@ typedef struct sim_fs {
     sim_inode **inodes; /* [0]: the root; NULL: collected */
     uint32_t inode_count;
     uint32_t inode_capacity;
+    uint32_t first_free; /* none below is NULL */
     uint64_t moment;
 } sim_fs;
 
