@@ -89,9 +89,11 @@ static void run(void *arg)
     uint64_t pause_ms = 0;
     mw_store_lock(store);
     while (!store->closing && store->stopped.rc == MW_OK) {
+        bool due = something_due(store);
+        if (!due) pause_ms = 0; /* what failed has been made up for: whoever has more calls us */
         uint64_t until = sync_due_ns(store); /* whatever else has to wait */
         if (pause_ms) until = mw_min(until, mw_store_deadline(store, pause_ms));
-        if (pause_ms || !something_due(store)) {
+        if (pause_ms || !due) {
             env->cond_wait(env->ctx, store->work, store->mutex, until);
         }
         if (store->closing || !something_due(store)) continue;

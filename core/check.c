@@ -3,12 +3,13 @@
 ** Manifest: loaded again from disk, which proves its checksum and all its rules. Table files: every
 ** page, the order of keys, the counts, the filter's answer for each id. Log: every record of every
 ** live segment, positions without a hole from the cursor to the end. Count: a full scan against the
-** maintained one.
+** maintained one. The state file: its checksum, now and when the store was opened.
 **
 ** The log is read under the turn, so that its end stands still; the rest goes on beside writers. */
 #include "check.h"
 
 #include "commit.h"
+#include "recover.h"
 #include "snapshot.h"
 
 #include <inttypes.h>
@@ -48,6 +49,12 @@ static mw_rc check_manifest(checker *self, const mw_version *version, mw_err *er
                                 &again, &cause);
     mw_manifest_unref(again);
     return note(self, rc, &cause, err);
+}
+
+static mw_rc check_state(checker *self, mw_err *err)
+{
+    mw_err cause = {0};
+    return note(self, mw_recover_check_state(self->store, &cause), &cause, err);
 }
 
 typedef mw_rc (*check_table)(checker *self, mw_table *table, mw_err *err);
@@ -183,6 +190,7 @@ static mw_rc check_standing(checker *self, mw_err *err)
     store->env->mutex_lock(store->env->ctx, store->manifest_mutex);
     mw_version *version = mw_store_version(store);
     rc = check_manifest(self, version, err);
+    if (rc == MW_OK) rc = check_state(self, err);
     if (rc == MW_OK) rc = each_table(self, version, check_name, err);
     if (rc == MW_OK) rc = check_log(self, version, end, err);
     mw_version_unref(version);

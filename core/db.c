@@ -331,6 +331,15 @@ mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *e
     return rc;
 }
 
+bool mw_db_undecided(mw_db *db)
+{
+    mw_store *store = store_of(db);
+    mw_store_lock(store);
+    bool undecided = store->looking && store->undecided_host.size > 0;
+    mw_store_unlock(store);
+    return undecided;
+}
+
 mw_pledged mw_db_pledged(mw_db *db)
 {
     mw_store *store = store_of(db);

@@ -82,6 +82,7 @@ mw_rc mw_db_describe(const mw_env *env, const char *path, mw_store_id *store, mw
 ** Asks the judge, writes down his answer and claims the next epoch; afterwards the store can be
 ** written. Until then it shows the state before that transaction. */
 mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *err) MW_MUST_USE;
+bool mw_db_undecided(mw_db *db);
 
 /* The newest pledge that was kept. */
 mw_pledged mw_db_pledged(mw_db *db);
@@ -159,6 +160,9 @@ mw_rc mw_txn_unprepare(mw_txn *txn, mw_err *err) MW_MUST_USE;
 ** pledged one it writes the decision: where that fails the transaction has happened all the same,
 ** and the writer has stopped. */
 mw_rc mw_txn_commit(mw_txn *txn, mw_err *err) MW_MUST_USE;
+/* The same for a pledged one whose host has committed, but perhaps not durably: publishes, stops the
+** writer for that cause, and leaves the decision to the next mw_db_settle. */
+void mw_txn_commit_unsure(mw_txn *txn, const mw_err *cause);
 
 /* Undoes everything, a successful prepare included, gives the turn up, frees txn in any case. A
 ** failure means that the outcome of a prepared entry is unknown until the store is reopened; the

@@ -244,10 +244,11 @@ static void become_owner(mw_store *store)
 
 static mw_rc undecided(const mw_store *store, mw_err *err)
 {
-    return mw_fail(err, MW_UNDECIDED,
-                   "the last transaction of %s was under way together with its database file, which "
-                   "has to say whether it happened: write to the table once",
-                   store->path);
+    return mw_fail(
+        err, MW_UNDECIDED,
+        "the last transaction of %s was under way together with its database file, which "
+        "has to say whether it happened: write to the table once",
+        store->path);
 }
 
 static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, const mw_judge *judge,

@@ -346,6 +346,13 @@ static mw_rc wait_a_while(mw_store *store, uint64_t deadline_ns, mw_err *err)
     return mw_store_stopped(store, err);
 }
 
+/* Has background work been switched off, and its last step ended? Then nobody comes whom a writer
+** could wait for. Requires `mutex`. */
+static bool left_alone(const mw_store *store)
+{
+    return !store->options.background && !store->working;
+}
+
 /* Waits for the background thread; what it could not do is the reason in the end. */
 static mw_rc wait_for_flush(mw_store *store, mw_err *err)
 {
@@ -354,7 +361,7 @@ static mw_rc wait_for_flush(mw_store *store, mw_err *err)
     mw_rc rc = MW_OK;
     mw_store_lock(store);
     uint64_t began = env->now_ns(env->ctx);
-    while (rc == MW_OK && frozen_count(store) > FROZEN_MAX) {
+    while (rc == MW_OK && frozen_count(store) > FROZEN_MAX && !left_alone(store)) {
         rc = wait_a_while(store, deadline_ns, err);
         if (rc == MW_OK && env->now_ns(env->ctx) >= deadline_ns) {
             rc = mw_fail(err, MW_FULL,
@@ -435,7 +442,8 @@ static mw_rc wait_for_merge(mw_store *store, mw_err *err)
     uint64_t slowed_until = began + slowed_ns(store);
     uint64_t deadline_ns = mw_store_deadline(store, ROOM_WAIT_MS);
     uint32_t fewest = pending_count(store);
-    while (rc == MW_OK && slowed_ns(store) > 0 && !merges_are_blocked(store)) {
+    while (rc == MW_OK && slowed_ns(store) > 0 && !merges_are_blocked(store) &&
+           !left_alone(store)) {
         bool full = pending_count(store) >= refused_from(store);
         if (pending_count(store) < fewest) {
             fewest = pending_count(store);
@@ -500,9 +508,17 @@ static mw_rc make_room_for_merge(mw_store *store, bool background, mw_err *err)
     return slowed ? wait_for_merge(store, err) : MW_OK;
 }
 
+static mw_rc make_room(mw_store *store, bool background, mw_err *err)
+{
+    mw_rc rc = make_room_for_flush(store, background, err);
+    return rc == MW_OK ? make_room_for_merge(store, background, err) : rc;
+}
+
 mw_rc mw_flush_make_room(mw_store *store, mw_err *err)
 {
     bool background = has_thread(store);
-    mw_rc rc = make_room_for_flush(store, background, err);
-    return rc == MW_OK ? make_room_for_merge(store, background, err) : rc;
+    mw_rc rc = make_room(store, background, err);
+    /* It was switched off while we waited: what the thread has left is the writer's. */
+    if (rc == MW_OK && background && !has_thread(store)) rc = make_room(store, false, err);
+    return rc;
 }

@@ -18,9 +18,9 @@ enum {
 };
 
 typedef enum mw_log_kind {
-    MW_LOG_COMMIT = 1, /* payload: rows, see mw_log_rows_*          */
-    MW_LOG_ABORT = 2,  /* payload: the cancelled position, one u64  */
-    MW_LOG_ADOPT = 3,  /* payload: table files, see run.h           */
+    MW_LOG_COMMIT = 1,  /* payload: rows, see mw_log_rows_*          */
+    MW_LOG_ABORT = 2,   /* payload: the cancelled position, one u64  */
+    MW_LOG_ADOPT = 3,   /* payload: table files, see run.h           */
     MW_LOG_PREPARE = 4, /* payload: that of a commit or adopt, and a pledge, see mw_log_pledge_*  */
     MW_LOG_DECIDE = 5,  /* payload: the prepared position that is committed, one u64              */
 } mw_log_kind;

@@ -47,9 +47,9 @@ enum {
     COLUMN_BYTES = 4,
     EPOCH_BYTES = 3 * 8 + 4,
     FILE_BYTES = 9 * 8 + 2 * 4, /* before its keys */
-    TRAILER_SIZE = 0,     /* u64  bytes of the whole file           */
-    TRAILER_CHECKSUM = 8, /* u64  of everything before it           */
-    TRAILER_MAGIC = 16,   /* last, so `tail -c 8` recognises a file */
+    TRAILER_SIZE = 0,           /* u64  bytes of the whole file           */
+    TRAILER_CHECKSUM = 8,       /* u64  of everything before it           */
+    TRAILER_MAGIC = 16,         /* last, so `tail -c 8` recognises a file */
     TRAILER_BYTES = 24,
 
     /* Limits of the format. */
@@ -235,8 +235,8 @@ static bool order_breaks_rule(const mw_manifest_file *f, const mw_manifest_file 
                                 f->number, f->level);
     }
     if (f->generation < generation) {
-        return breaks(fault, "expected generation %" PRIu64 " or later, found %" PRIu64,
-                      generation, f->generation);
+        return breaks(fault, "expected generation %" PRIu64 " or later, found %" PRIu64, generation,
+                      f->generation);
     }
     if (f->props.sequence_max > 0 && f->props.sequence_min <= sequence) {
         return breaks(

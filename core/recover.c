@@ -73,13 +73,14 @@ typedef struct replayer {
     mw_replay *out;
     mw_err *err;
     uint64_t durable;          /* known durable by the epochs' seals */
+    mw_log_id torn;            /* the newest segment with half a header, epoch 0: none */
     mw_adopted *pending;       /* of the last entry, if it adopts files ... */
     mw_generation *pending_in; /* ... into that one (borrowed)             */
     mw_node **nodes;           /* versions of the last entry, for its abort */
     size_t node_count;
     size_t node_capacity;
-    mw_point before_last; /* the point before the last entry */
-    bool prepared;        /* the last entry is a prepare ... */
+    mw_point before_last;                  /* the point before the last entry */
+    bool prepared;                         /* the last entry is a prepare ... */
     uint8_t pledge_id[MW_PLEDGE_ID_BYTES]; /* ... of this transaction ...   */
     mw_buf host;                           /* ... of that database          */
 } replayer;
@@ -157,8 +158,9 @@ static mw_rc move_end(replayer *self, uint64_t sequence, int64_t delta, const mw
 {
     mw_point *end = &self->out->end;
     MW_CHECK_DISK(delta <= INT64_MAX - end->count && end->count + delta >= 0, self->err, name,
-                  entry->offset, "position %" PRIu64 " changes the count of %" PRId64
-                  " live ids by %" PRId64, entry->position, end->count, delta);
+                  entry->offset,
+                  "position %" PRIu64 " changes the count of %" PRId64 " live ids by %" PRId64,
+                  entry->position, end->count, delta);
     end->sequence = sequence;
     end->count += delta;
     return MW_OK;
@@ -277,11 +279,12 @@ static mw_rc apply_prepare(replayer *self, const mw_log_entry *entry, const char
     mw_slice host;
     mw_rc rc = mw_log_pledge_read(entry, name, &inner, self->pledge_id, &host, self->err);
     if (rc == MW_OK) rc = apply_rows(self, &inner, name);
+    if (rc != MW_OK) return rc;
+    self->prepared = true;
     mw_buf_clear(&self->host);
     mw_buf_put_slice(&self->host, host);
     mw_buf_u8(&self->host, 0);
-    self->prepared = true;
-    return rc == MW_OK ? mw_buf_check(&self->host, self->err) : rc;
+    return mw_buf_check(&self->host, self->err);
 }
 
 static mw_pledged pledged_at(uint64_t position, const uint8_t id[MW_PLEDGE_ID_BYTES])
@@ -299,7 +302,8 @@ static mw_rc apply_decision(replayer *self, const mw_log_entry *entry, const cha
     bool good = !scan.failed && mw_scan_left(&scan) == 0 && self->prepared &&
                 position == self->out->end.position;
     MW_CHECK_DISK(good, self->err, name, entry->offset,
-                  "expected the decision of a prepared position %" PRIu64 ", found that of %" PRIu64,
+                  "expected the decision of a prepared position %" PRIu64
+                  ", found that of %" PRIu64,
                   self->out->end.position, position);
     self->prepared = false;
     self->node_count = 0;
@@ -464,16 +468,31 @@ static mw_rc replay_segment(replayer *self, mw_log_id id, uint64_t limit, bool *
     bool whole;
     mw_rc rc = mw_log_reader_open(self->env, store->dir, &store->id, id.epoch, id.number, &reader,
                                   &whole, self->err);
-    if (rc != MW_OK || !whole) return rc; /* half a header: it was being created */
+    if (rc == MW_OK && !whole) self->torn = id; /* half a header: it was being created */
+    if (rc != MW_OK || !whole) return rc;
     rc = replay_reader(self, reader, limit, seen);
     mw_log_reader_close(reader);
     return rc;
+}
+
+/* Something is missing behind the end of the log, and there is a segment without a header that
+** counts: it was not being created, it is damaged. */
+static mw_rc header_is_damaged(replayer *self)
+{
+    char name[MW_LOG_NAME_BYTES];
+    mw_log_name(self->torn.epoch, self->torn.number, name);
+    return mw_fail_disk(self->err, name, 0,
+                        "the header is damaged, and what this file held is needed: the log from "
+                        "position %" PRIu64 " on",
+                        self->out->end.position + 1);
 }
 
 /* Everything up to `durable` was on disk for good, but the log ends before it. */
 static mw_rc ends_too_early(replayer *self, uint64_t durable)
 {
     const mw_replay *out = self->out;
+    mw_log_id last = {out->last_header.epoch, out->last_header.number};
+    if (compare_logs(&self->torn, &last) > 0) return header_is_damaged(self);
     char name[MW_LOG_NAME_BYTES] = "wal-*";
     if (out->last_header.number > 0) {
         mw_log_name(out->last_header.epoch, out->last_header.number, name);
@@ -503,6 +522,7 @@ static mw_rc replay_epoch(replayer *self, const log_list *list, uint32_t i)
     uint64_t next = self->out->end.position + 1;
     uint64_t must = last ? epoch->start : limit; /* everything below was durable at the seal */
     if (next < must) return ends_too_early(self, must - 1);
+    if (last && !seen && self->torn.epoch == epoch->epoch) return header_is_damaged(self);
     MW_CHECK_DISK(!last || seen, self->err, self->store->path, 0,
                   "expected wal-%016" PRIx64 "-* files that hold the log from position %" PRIu64
                   ", found none",
@@ -720,16 +740,39 @@ static mw_rc boot(mw_store *store, uint8_t id[16], mw_err *err)
 }
 
 /* The first bytes of it: what lies behind them was not written by us, and is written over by
-** nobody. */
+** nobody. 0 bytes: there is none. */
 static mw_rc read_state(mw_store *store, uint8_t bytes[STATE_BYTES], size_t *size, mw_err *err)
 {
     const mw_env *env = store->env;
     int file;
-    int sys = mw_env_open(env, store->dir, state_name, MW_OPEN_READ, &file);
+    bool there;
+    *size = 0;
+    int sys = env->exists(env->ctx, store->dir, state_name, &there);
+    if (sys) return mw_fail_sys(err, sys, "looking for", state_name);
+    if (!there) return MW_OK;
+    sys = mw_env_open(env, store->dir, state_name, MW_OPEN_READ, &file);
     if (sys) return mw_fail_sys(err, sys, "opening", state_name);
     mw_rc rc = mw_env_read_some(env, file, state_name, bytes, STATE_BYTES, 0, size, err);
     env->file_close(env->ctx, file);
     return rc;
+}
+
+/* *says: it was read and checks. It is never synced, so a power cut may leave none, a short one or
+** room without content (zeros): those say nothing. Anything else that fails is damage. */
+static mw_rc load_state(mw_store *store, uint8_t bytes[STATE_BYTES], bool *says, mw_err *err)
+{
+    static const uint8_t zeros[STATE_BYTES];
+    size_t size;
+    *says = false;
+    mw_rc rc = read_state(store, bytes, &size, err);
+    if (rc != MW_OK || size < STATE_BYTES || memcmp(bytes, zeros, sizeof zeros) == 0) return rc;
+    uint64_t right = mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0));
+    MW_CHECK_DISK(memcmp(bytes, state_magic, sizeof state_magic) == 0 &&
+                      mw_get_u64(bytes + STATE_CHECKSUM) == right &&
+                      mw_get_u64(bytes + STATE_CLEAN) <= 1,
+                  err, state_name, 0, "its magic, its checksum or what it says is wrong");
+    *says = true;
+    return MW_OK;
 }
 
 mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err)
@@ -737,22 +780,27 @@ mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err)
     *clean = false;
     uint8_t bytes[STATE_BYTES];
     uint8_t id[16];
-    bool there;
-    int sys = store->env->exists(store->env->ctx, store->dir, state_name, &there);
-    if (sys) return mw_fail_sys(err, sys, "looking for", state_name);
-    if (!there) return MW_OK;
-    mw_rc rc = boot(store, id, err);
+    bool says;
+    mw_err cause = {0};
+    mw_rc rc = load_state(store, bytes, &says, &cause);
+    store->state_damaged = rc == MW_CORRUPT; /* an unclean end, which no row depends on */
+    if (store->state_damaged || (rc == MW_OK && !says)) return MW_OK;
+    if (rc != MW_OK) return mw_fail(err, rc, "%s", cause.text);
+    rc = boot(store, id, err);
     if (rc != MW_OK) return rc;
-    size_t size = 0;
-    rc = read_state(store, bytes, &size, err);
-    if (rc != MW_OK || size < STATE_BYTES) return rc;
-    uint64_t right = mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0));
-    bool ours = memcmp(bytes, state_magic, sizeof state_magic) == 0 &&
-                mw_get_u64(bytes + STATE_CHECKSUM) == right;
-    *clean = ours && memcmp(bytes + STATE_BOOT, id, sizeof id) == 0 &&
-             mw_get_u64(bytes + STATE_CLEAN) == 1;
-    if (ours) store->closed_at = mw_get_u64(bytes + STATE_POSITION);
+    *clean = memcmp(bytes + STATE_BOOT, id, sizeof id) == 0 && mw_get_u64(bytes + STATE_CLEAN) == 1;
+    store->closed_at = mw_get_u64(bytes + STATE_POSITION);
     return MW_OK;
+}
+
+mw_rc mw_recover_check_state(mw_store *store, mw_err *err)
+{
+    uint8_t bytes[STATE_BYTES];
+    bool says;
+    MW_CHECK_DISK(!store->state_damaged, err, state_name, 0,
+                  "it was damaged when the store was opened, which counted as an unclean end: no row "
+                  "depends on it");
+    return load_state(store, bytes, &says, err);
 }
 
 mw_rc mw_recover_write_state(mw_store *store, bool clean, mw_err *err)
@@ -772,5 +820,7 @@ mw_rc mw_recover_write_state(mw_store *store, bool clean, mw_err *err)
     if (rc != MW_OK) return rc;
     rc = mw_env_write(store->env, file, state_name, bytes, sizeof bytes, 0, err);
     store->env->file_close(store->env->ctx, file);
+    /* Half of one would be taken for damage; none says that the end was unclean. */
+    if (rc != MW_OK) store->env->unlink(store->env->ctx, store->dir, state_name);
     return rc;
 }

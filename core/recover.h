@@ -42,9 +42,11 @@ bool mw_replay_tail_next(const mw_replay_tail *tail, size_t *offset, mw_log_entr
 ** effort (what stays is removed next time); requires a sealed epoch of ours. */
 void mw_recover_sweep(mw_store *store, bool alone);
 
-/* The state file: was the store closed cleanly, on this start of the machine? Sets closed_at.
-** Writing requires that everything visible is durable. */
+/* The state file: was the store closed cleanly, on this start of the machine? Sets closed_at and
+** state_damaged. Writing requires that everything visible is durable. */
 mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err) MW_MUST_USE;
+/* MW_CORRUPT: it is damaged, or was when the store was opened. Requires the turn. */
+mw_rc mw_recover_check_state(mw_store *store, mw_err *err) MW_MUST_USE;
 mw_rc mw_recover_write_state(mw_store *store, bool clean, mw_err *err) MW_MUST_USE;
 
 #endif

@@ -41,9 +41,11 @@ static void resize_cache(mw_store *store)
     } while (limit != mw_store_options(store).cache_bytes);
 }
 
-/* Waits until the thread has ended its step, then does what it leaves. */
+/* Waits until the thread has ended its step, then does what it leaves. In a child of a fork there is
+** no thread, and whatever was in the middle of a step stays so for ever. */
 static mw_rc end_background(mw_store *store, uint64_t deadline_ns, mw_err *err)
 {
+    if (store->process != store->env->process_id(store->env->ctx)) return MW_OK;
     bool in_time = true;
     mw_store_lock(store);
     while (store->working && in_time) in_time = mw_store_wait(store, deadline_ns);

@@ -59,6 +59,7 @@ mw_rc mw_fail_sys(mw_err *err, int sys, const char *call, const char *name)
         const char *reason = strerror_r(sys, room, sizeof room); /* the GNU one: always a text */
         const char *advice = "";
         if (sys == EMFILE) advice = " in this process: close some, or raise its limit (ulimit -n)";
+        if (sys == ENOTDIR) advice = ": it or a part of its path is a file, expected a folder";
         if (sys == ENFILE) advice = ": raise fs.file-max";
         snprintf(err->text, sizeof err->text, "%s of %s failed: %s%s", call, name, reason, advice);
     }

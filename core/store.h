@@ -50,12 +50,13 @@ typedef struct mw_store {
     char *path;
     int dir;
     int lock_file;
-    uint64_t process; /* that opened it: a child of a fork is another */
+    uint64_t process;   /* that opened it: a child of a fork is another */
     mw_options options; /* [m] what mw_settings_change may change; the rest is fixed */
     mw_store_id id;
     mw_manifest *birth; /* the manifest of the opening: keeps schema memory alive */
     const mw_schema *schema;
     uint64_t closed_at; /* position that the state file proves durable, 0: none */
+    bool state_damaged; /* that file was, when the store was opened */
     mw_cache *cache;
     mw_table_pool *tables; /* which table files are open */
 
@@ -65,9 +66,9 @@ typedef struct mw_store {
     mw_mutex *mutex;
     mw_cond *progress; /* [m] broadcast when something below has moved that somebody waits for */
 
-    mw_version *version;   /* [m] the current one                                     */
-    mw_own_manifest own;   /* [m] of its manifest, where the number is the same       */
-    uint64_t snapshots;    /* [m] alive                                               */
+    mw_version *version; /* [m] the current one                                     */
+    mw_own_manifest own; /* [m] of its manifest, where the number is the same       */
+    uint64_t snapshots;  /* [m] alive                                               */
     struct mw_snapshot *snapshot_oldest; /* [m] of those */
     struct mw_snapshot *snapshot_newest; /* [m] */
     uint64_t table_number; /* [m] of the newest table file made                       */

@@ -76,10 +76,10 @@ struct mw_txn {
     state state;
     mw_txn_kind kind;
     bool turn;
-    bool written; /* entry is in use */
-    bool pledged; /* it is a prepare ... */
+    bool written;                          /* entry is in use */
+    bool pledged;                          /* it is a prepare ... */
     uint8_t pledge_id[MW_PLEDGE_ID_BYTES]; /* ... of this transaction */
-    bool named;   /* the log may name the overlay's files */
+    bool named;                            /* the log may name the overlay's files */
     entry entry;
     mw_undecided undecided;
 };
@@ -519,14 +519,21 @@ mw_rc mw_txn_pledge(mw_txn *txn, const mw_pledge *pledge, mw_err *err)
     return prepare(txn, MW_TXN_FULL, pledge, err);
 }
 
+/* The state behind a pledged entry that counts. */
+static mw_point pledged_point(const mw_txn *txn)
+{
+    mw_point after = txn->entry.request.after;
+    after.pledged.position = after.position;
+    memcpy(after.pledged.id, txn->pledge_id, sizeof txn->pledge_id);
+    return after;
+}
+
 /* The host has committed, so the entry counts, whatever becomes of the record that says so: where
 ** it cannot be written the writer stops, and whoever comes next finds out from the host. */
 static mw_rc write_decision(mw_txn *txn, mw_err *err)
 {
     mw_store *store = txn->store;
-    mw_point after = txn->entry.request.after;
-    after.pledged.position = after.position;
-    memcpy(after.pledged.id, txn->pledge_id, sizeof txn->pledge_id);
+    mw_point after = pledged_point(txn);
     mw_request decision;
     mw_rc rc = mw_request_create(store, MW_LOG_DECIDE, &decision, err);
     mw_buf_u64(&decision.payload, after.position);
@@ -559,6 +566,13 @@ mw_rc mw_txn_commit(mw_txn *txn, mw_err *err)
     }
     free_txn(txn);
     return rc;
+}
+
+void mw_txn_commit_unsure(mw_txn *txn, const mw_err *cause)
+{
+    mw_point after = pledged_point(txn);
+    if (txn->state == PREPARED && txn->written) mw_commit_stop_decided(txn->store, &after, cause);
+    free_txn(txn);
 }
 
 /* ---- taking an entry back -------------------------------------------------------------------- */

@@ -22,6 +22,7 @@
 #include "range.h"
 #include "row.h"
 #include "txn.h"
+#include "world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,7 @@ static int collect(mx_cursor *cursor, uint32_t equals, mw_buf *keys, mw_buf *ite
     mw_buf prefix;
     mw_err err;
     int rc = SQLITE_OK;
-    mw_buf_init(&prefix, mw_env_posix());
+    mw_buf_init(&prefix, mx_world_env());
     mx_err_clear(&err);
     for (size_t i = 0; rc == SQLITE_OK && !cursor->eof; i++) {
         mw_slice key = mw_cursor_key(cursor->rows);
@@ -199,8 +200,8 @@ static int sort(mx_cursor *cursor, uint32_t equals)
 {
     mw_buf keys;
     mw_buf items;
-    mw_buf_init(&keys, mw_env_posix());
-    mw_buf_init(&items, mw_env_posix());
+    mw_buf_init(&keys, mx_world_env());
+    mw_buf_init(&items, mx_world_env());
     int rc = collect(cursor, equals, &keys, &items);
     sorted *list = (sorted *)(void *)items.data;
     size_t count = items.size / sizeof *list;
@@ -280,7 +281,7 @@ int mx_cursor_open(sqlite3_vtab *base, sqlite3_vtab_cursor **to)
     cursor->eof = true;
     cursor->values = (mw_value *)(void *)(cursor + 1);
     mx_ranges_init(&cursor->ranges);
-    mw_buf_init(&cursor->texts, mw_env_posix());
+    mw_buf_init(&cursor->texts, mx_world_env());
     *to = &cursor->base;
     return SQLITE_OK;
 }

@@ -4,10 +4,11 @@
 ** COMMIT answered by anything but plain BUSY is rolled back, so only "another writer holds the
 ** store" may be BUSY; IOERR, FULL and NOMEM end the transaction, which is right wherever the engine
 ** gives them. */
-#include "err.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <stdarg.h>
+#include <string.h>
 
 int mx_err_code_of(mw_rc rc)
 {
@@ -33,11 +34,13 @@ int mx_err_code_of(mw_rc rc)
     return SQLITE_INTERNAL;
 }
 
-/* Without a free descriptor the statement fails; the data are as well as they were. */
+/* Without a free descriptor the statement fails, as it does where the path is none; the data are as
+** well as they were. */
 int mx_err_code(const mw_err *err)
 {
     bool no_descriptor = err->sys == EMFILE || err->sys == ENFILE;
-    return err->rc == MW_IO && no_descriptor ? SQLITE_CANTOPEN : mx_err_code_of(err->rc);
+    bool cannot_open = err->rc == MW_IO && (no_descriptor || err->sys == ENOTDIR);
+    return cannot_open ? SQLITE_CANTOPEN : mx_err_code_of(err->rc);
 }
 
 /* What the reader of a failure can do, where its words cannot know. */
@@ -54,10 +57,19 @@ static const char *advice(mw_rc rc)
     }
 }
 
-char *mx_err_text(const mw_err *err)
+/* Words of these codes may name a file. */
+static bool is_of_files(mw_rc rc)
 {
-    return sqlite3_mprintf("memwal: %s%s", err->text[0] ? err->text : mw_rc_text(err->rc),
-                           advice(err->rc));
+    return rc == MW_IO || rc == MW_CORRUPT || rc == MW_FULL || rc == MW_PERSISTENCE ||
+           rc == MW_MISSING || rc == MW_EXISTS || rc == MW_UNSUPPORTED;
+}
+
+char *mx_err_text(const mw_err *err, const char *folder)
+{
+    const char *words = err->text[0] ? err->text : mw_rc_text(err->rc);
+    bool tell = folder && is_of_files(err->rc) && !strstr(words, folder);
+    return sqlite3_mprintf("memwal: %s%s%s%s%s", words, tell ? " (in " : "", tell ? folder : "",
+                           tell ? ")" : "", advice(err->rc));
 }
 
 /* Takes text; without memory for words the code alone must do. */
@@ -69,7 +81,7 @@ static void replace_text(char **place, char *text)
 
 int mx_err_vtab(sqlite3_vtab *vtab, const mw_err *err)
 {
-    replace_text(&vtab->zErrMsg, mx_err_text(err));
+    replace_text(&vtab->zErrMsg, mx_err_text(err, ((const mx_vtab *)vtab)->path));
     return mx_err_code(err);
 }
 
@@ -98,8 +110,10 @@ int mx_err_put(char **error, int code, const char *format, ...)
     return code;
 }
 
-int mx_err_give(char **error, const mw_err *err)
+int mx_err_give(char **error, const mw_err *err) { return mx_err_give_in(error, NULL, err); }
+
+int mx_err_give_in(char **error, const char *folder, const mw_err *err)
 {
-    replace_text(error, mx_err_text(err));
+    replace_text(error, mx_err_text(err, folder));
     return mx_err_code(err);
 }

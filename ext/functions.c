@@ -26,9 +26,9 @@ static void give_error(sqlite3_context *context, int code, char *error)
     sqlite3_free(error);
 }
 
-static void give_engine_error(sqlite3_context *context, const mw_err *err)
+static void give_engine_error(sqlite3_context *context, const mx_vtab *vtab, const mw_err *err)
 {
-    give_error(context, mx_err_code(err), mx_err_text(err));
+    give_error(context, mx_err_code(err), mx_err_text(err, vtab->path));
 }
 
 /* The table's name in the argument. NULL: the error is already the result. */
@@ -97,7 +97,7 @@ static void flush(sqlite3_context *context, int argc, sqlite3_value **argv)
     mw_err err = {0};
     uint64_t generation = 0;
     if (mw_db_flush(mx_txn_db(vtab->txn), FLUSH_WAIT_MS, &generation, &err) != MW_OK) {
-        give_engine_error(context, &err);
+        give_engine_error(context, vtab, &err);
     } else if (generation > 0) {
         sqlite3_result_int64(context, (sqlite3_int64)generation);
     }
@@ -125,7 +125,7 @@ static void merge(sqlite3_context *context, int argc, sqlite3_value **argv)
     mx_connection *connection = mx_connection_of(sqlite3_context_db_handle(context));
     if (mw_db_merge(mx_txn_db(vtab->txn), (uint32_t)limit, is_interrupted, connection, &folded,
                     &err) != MW_OK) {
-        give_engine_error(context, &err);
+        give_engine_error(context, vtab, &err);
     } else {
         sqlite3_result_int64(context, folded);
     }
@@ -141,7 +141,7 @@ static void compact(sqlite3_context *context, int argc, sqlite3_value **argv)
     uint64_t removed = 0;
     mx_connection *connection = mx_connection_of(sqlite3_context_db_handle(context));
     if (mw_db_compact(mx_txn_db(vtab->txn), is_interrupted, connection, &removed, &err) != MW_OK) {
-        give_engine_error(context, &err);
+        give_engine_error(context, vtab, &err);
     } else {
         sqlite3_result_int64(context, (sqlite3_int64)removed);
     }
@@ -202,7 +202,7 @@ static void check(sqlite3_context *context, int argc, sqlite3_value **argv)
     int code = sqlite3_str_errcode(lines);
     char *text = sqlite3_str_finish(lines);
     if (rc != MW_OK) {
-        give_engine_error(context, &err);
+        give_engine_error(context, vtab, &err);
     } else if (code != SQLITE_OK) {
         give_error(context, code, NULL);
     } else if (faults == 0) {

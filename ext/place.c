@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "world.h"
 
 enum { NAME_BYTES = (MX_NAME_BYTES - 1) / 2, PATH_BYTES_MAX = 4096 };
 
@@ -52,7 +53,7 @@ bool mx_place_get_hex(const char *text, uint8_t *bytes, size_t count)
 int mx_place_random_name(char name[MX_NAME_BYTES], char **error)
 {
     uint8_t bytes[NAME_BYTES];
-    const mw_env *env = mw_env_posix();
+    const mw_env *env = mx_world_env();
     if (env->random(env->ctx, bytes, sizeof bytes) != 0) {
         return mx_err_put(error, SQLITE_IOERR, "the machine gives no random numbers");
     }
@@ -70,9 +71,9 @@ static int no_memory(char **error)
 /* A database in memory may have the name of a file (file:/x?vfs=memdb), but then there is none. */
 static const char *file_of(const mx_vtab *vtab, const char *schema)
 {
-    struct stat info;
+    mx_world_entry entry;
     const char *file = sqlite3_db_filename(vtab->connection->db, schema);
-    return file && file[0] && stat(file, &info) == 0 ? file : "";
+    return file && file[0] && mx_world_look(file, &entry) == 0 ? file : "";
 }
 
 const char *mx_place_file(const mx_vtab *vtab) { return file_of(vtab, vtab->schema); }
@@ -109,7 +110,7 @@ static int resolve_path(const mx_vtab *vtab, char **path, char **error)
         *path = sqlite3_mprintf("%.*s/%s", (int)(slash - file), file, given);
     } else {
         char folder[PATH_BYTES_MAX];
-        if (!getcwd(folder, sizeof folder)) {
+        if (mx_world_working_folder(folder, sizeof folder) != 0) {
             return mx_err_put(error, SQLITE_CANTOPEN,
                               "the working directory is not known, which "
                               "path='%s' starts from: give an absolute path",
@@ -137,32 +138,47 @@ static int ephemeral_path(const char *name, char **path, char **error)
 /* ---- folders -------------------------------------------------------------------------------- */
 
 /* Who may read the file may enter the folder. False: that is for the umask to say. */
-static bool folder_mode(const mx_vtab *vtab, mode_t *mode)
+static bool folder_mode(const mx_vtab *vtab, uint32_t *mode)
 {
-    struct stat info;
+    mx_world_entry entry;
     const char *file = base_file(vtab);
     *mode = S_IRWXU;
     if (vtab->ephemeral) return true;
-    if (!file[0] || stat(file, &info) != 0) return false;
-    mode_t bits = info.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO);
-    *mode |= bits | (bits & (S_IRUSR | S_IRGRP | S_IROTH)) >> 2;
+    if (!file[0] || mx_world_look(file, &entry) != 0) return false;
+    *mode |= entry.mode | (entry.mode & (S_IRUSR | S_IRGRP | S_IROTH)) >> 2;
     return true;
+}
+
+/* Only the last folder of a path is made: a mistyped path should not leave a row of empty ones. */
+static int no_parent(const char *path, char **error)
+{
+    size_t bytes = strlen(path);
+    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
+    while (bytes > 1 && path[bytes - 1] != '/') bytes--;
+    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
+    return mx_err_put(error, SQLITE_CANTOPEN,
+                      "the folder %.*s is missing, which is to hold the store %s: make it first",
+                      (int)bytes, path, path);
 }
 
 int mx_place_make_folder(const mx_vtab *vtab, const char *path, bool *made, char **error)
 {
-    mode_t mode = 0;
+    uint32_t mode = 0;
     bool known = folder_mode(vtab, &mode);
-    *made = mkdir(path, known ? S_IRWXU : S_IRWXU | S_IRWXG | S_IRWXO) == 0;
-    if (!*made || !known || chmod(path, mode) == 0) return SQLITE_OK;
+    int sys = mx_world_make_folder(path, known ? S_IRWXU : S_IRWXU | S_IRWXG | S_IRWXO);
+    *made = sys == 0;
+    if (sys == ENOENT) return no_parent(path, error);
+    if (!*made || !known) return SQLITE_OK;
+    sys = mx_world_set_mode(path, mode);
+    if (sys == 0) return SQLITE_OK;
     return mx_err_put(error, SQLITE_IOERR, "the mode of %s cannot be set: %s", path,
-                      strerror(errno));
+                      strerror(sys));
 }
 
 /* The folder that holds the stores of one database file. */
 static int make_default_folder(const mx_vtab *vtab, char **error)
 {
-    const mw_env *env = mw_env_posix();
+    const mw_env *env = mx_world_env();
     char *path = sqlite3_mprintf("%s-memwal", mx_place_file(vtab));
     if (!path) return no_memory(error);
     bool made = false;

@@ -22,6 +22,7 @@
 
 #include "plan.h"
 #include "row.h"
+#include "world.h"
 
 #include <string.h>
 
@@ -35,8 +36,8 @@ enum { ABOVE_NUMBERS = '9' + 1 };
 
 void mx_ranges_init(mx_ranges *ranges)
 {
-    mw_buf_init(&ranges->bytes, mw_env_posix());
-    mw_buf_init(&ranges->items, mw_env_posix());
+    mw_buf_init(&ranges->bytes, mx_world_env());
+    mw_buf_init(&ranges->items, mx_world_env());
 }
 
 void mx_ranges_free(mx_ranges *ranges)

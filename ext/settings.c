@@ -132,7 +132,7 @@ static int change(mx_vtab *vtab, mx_setting *setting, char **error)
     int rc = mx_options_change(&after, setting->key, setting->value, &setting->name, error);
     if (rc != SQLITE_OK) return rc;
     if (mw_db_set_options(db, &setting->before, &after, BACKGROUND_WAIT_MS, &err) != MW_OK) {
-        return mx_err_give(error, &err);
+        return mx_err_give_in(error, vtab->path, &err);
     }
     rc = save(vtab, setting, error);
     if (rc == SQLITE_OK) return SQLITE_OK;

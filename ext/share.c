@@ -15,21 +15,19 @@
 ** while the parent has the store open); what the parent opened is never touched. */
 #include "share.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <time.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "err.h"
+#include "world.h"
 
 typedef enum state { OPENING, OPEN, CLOSING, FAILED } state;
 
 struct mx_store {
     mx_store *next;
-    dev_t device;
-    ino_t inode;
+    mx_world_entry folder;
     pid_t process; /* the one that opened it */
     state state;
     unsigned uses;
@@ -56,12 +54,15 @@ static void watch_forks(void) { (void)pthread_atfork(before_fork, in_parent, in_
 
 /* ---- under the mutex ------------------------------------------------------------------------- */
 
-static mx_store *find(const struct stat *folder)
+static bool is_same(const mx_world_entry *a, const mx_world_entry *b)
+{
+    return a->device == b->device && a->inode == b->inode;
+}
+
+static mx_store *find(const mx_world_entry *folder)
 {
     mx_store *store = stores;
-    while (store && (store->device != folder->st_dev || store->inode != folder->st_ino)) {
-        store = store->next;
-    }
+    while (store && !is_same(&store->folder, folder)) store = store->next;
     return store;
 }
 
@@ -75,7 +76,7 @@ static void drop(mx_store *store)
     sqlite3_free(store);
 }
 
-static mx_store *add(const struct stat *folder, const char *path, bool ephemeral)
+static mx_store *add(const mx_world_entry *folder, const char *path, bool ephemeral)
 {
     mx_store *store = sqlite3_malloc(sizeof *store);
     if (!store) return NULL;
@@ -86,8 +87,7 @@ static mx_store *add(const struct stat *folder, const char *path, bool ephemeral
         return NULL;
     }
     pthread_mutex_init(&store->settings, NULL);
-    store->device = folder->st_dev;
-    store->inode = folder->st_ino;
+    store->folder = *folder;
     store->process = getpid();
     store->state = OPENING;
     store->uses = 1;
@@ -111,7 +111,7 @@ static int join(mx_store *store, const mw_store_id *expected, char **error)
 
 /* Waits until the folder's store is neither opening nor closing. NULL: it is not open, nor has it
 ** failed here under this path. */
-static mx_store *settled(const struct stat *folder, const char *path)
+static mx_store *settled(const mx_world_entry *folder, const char *path)
 {
     mx_store *store = find(folder);
     while (store && (store->state == OPENING || store->state == CLOSING)) {
@@ -132,8 +132,8 @@ static int open_engine(mx_store *store, const mw_options *options, const mw_stor
 {
     mw_err err = {0};
     mw_db *db = NULL;
-    mw_rc rc = mw_db_open(mw_env_posix(), store->path, options, expected, &db, &err);
-    int code = rc == MW_OK ? SQLITE_OK : mx_err_give(error, &err);
+    mw_rc rc = mw_db_open(mx_world_env(), store->path, options, expected, &db, &err);
+    int code = rc == MW_OK ? SQLITE_OK : mx_err_give_in(error, store->path, &err);
     pthread_mutex_lock(&mutex);
     if (rc == MW_OK) {
         store->db = db;
@@ -150,12 +150,13 @@ int mx_store_open(const char *path, const mw_options *options, const mw_store_id
                   bool ephemeral, mx_store **store, char **error)
 {
     (void)pthread_once(&once, watch_forks);
-    struct stat folder;
-    if (stat(path, &folder) != 0) {
+    mx_world_entry folder;
+    int sys = mx_world_look(path, &folder);
+    if (sys != 0) {
         return mx_err_put(error, SQLITE_CANTOPEN,
                           "the store %s cannot be opened: %s; the rows are in that folder: put it "
                           "back, or DROP TABLE",
-                          path, strerror(errno));
+                          path, strerror(sys));
     }
     int code = SQLITE_OK;
     bool fresh = false;
@@ -163,9 +164,9 @@ int mx_store_open(const char *path, const mw_options *options, const mw_store_id
     mx_store *found = settled(&folder, path);
     if (found && found->state == FAILED) {
         code = mx_err_put(error, mx_err_code(&found->failure),
-                          "closing the store had failed: %s (this is told once; the next statement "
-                          "opens it again)",
-                          found->failure.text);
+                          "closing the store %s had failed: %s (this is told once; the next "
+                          "statement opens it again)",
+                          path, found->failure.text);
         drop(found);
     } else if (found) {
         code = join(found, expected, error);
@@ -187,7 +188,7 @@ static void close_engine(mx_store *store)
     mw_rc rc = mw_db_close(store->db, &err);
     bool park = rc != MW_OK && !store->ephemeral;
     /* A leftover of an ephemeral store is nobody's any more: there is none to tell. */
-    if (store->ephemeral) (void)!mw_db_remove(mw_env_posix(), store->path, &err);
+    if (store->ephemeral) (void)!mw_db_remove(mx_world_env(), store->path, &err);
     pthread_mutex_lock(&mutex);
     store->db = NULL;
     if (park) {

@@ -13,6 +13,7 @@
 #include "err.h"
 #include "internal.h"
 #include "key.h"
+#include "world.h"
 
 typedef struct cell {
     mw_value value; /* bytes: owned */
@@ -42,6 +43,7 @@ typedef struct list_cursor {
     mw_key_kind key;
     int key_columns;   /* of encoded keys */
     mw_log_view *view; /* memwal_wal: what the next rows come from */
+    char *folder;      /* of the store, for messages; owned        */
 } list_cursor;
 
 static const kind stats = {
@@ -162,7 +164,7 @@ static void put_encoded(list_cursor *cursor, mw_slice key)
     size_t count = (size_t)cursor->key_columns;
     mw_value *values = sqlite3_malloc64(count * sizeof *values);
     mw_buf texts;
-    mw_buf_init(&texts, mw_env_posix());
+    mw_buf_init(&texts, mx_world_env());
     mw_err err = {0};
     mw_rc rc = MW_NOMEM;
     if (values) rc = mw_key_decode(key, (uint32_t)count, values, &texts, &err);
@@ -290,6 +292,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     list_cursor *cursor = (list_cursor *)base;
     clear(cursor);
     mw_log_view_close(cursor->view);
+    sqlite3_free(cursor->folder);
     sqlite3_free(cursor->cells);
     sqlite3_free(cursor);
     return SQLITE_OK;
@@ -303,6 +306,11 @@ static int give_error(sqlite3_vtab *vtab, int code, char *error)
     return code;
 }
 
+static int give_engine_error(list_cursor *cursor, const mw_err *err)
+{
+    return give_error(cursor->base.pVtab, mx_err_code(err), mx_err_text(err, cursor->folder));
+}
+
 /* The next row of the view takes the place of the one before; behind the last there is none. */
 static int next_line(list_cursor *cursor)
 {
@@ -312,7 +320,7 @@ static int next_line(list_cursor *cursor)
     mx_err_clear(&err);
     clear(cursor);
     if (mw_log_view_next(cursor->view, &line, &any, &err) != MW_OK) {
-        return mx_err_vtab(cursor->base.pVtab, &err);
+        return give_engine_error(cursor, &err);
     }
     if (any) add_line(cursor, &line);
     return cursor->failed ? SQLITE_NOMEM : SQLITE_OK;
@@ -325,6 +333,8 @@ static int fill(list_cursor *cursor, list *own, mx_vtab *found)
     int code = mx_vtab_use(found, &txn, &error);
     if (code != SQLITE_OK) return give_error(&own->base, code, error);
     mw_db *db = mx_txn_db(txn);
+    sqlite3_free(cursor->folder);
+    cursor->folder = sqlite3_mprintf("%s", found->path); /* NULL: words without it */
     cursor->key = mw_db_schema(db)->key;
     cursor->key_columns = found->args->key_count;
     mw_err err = {0};
@@ -336,7 +346,7 @@ static int fill(list_cursor *cursor, list *own, mx_vtab *found)
     } else {
         rc = mw_log_view_open(db, &cursor->view, &err);
     }
-    if (rc != MW_OK) return mx_err_vtab(&own->base, &err);
+    if (rc != MW_OK) return give_engine_error(cursor, &err);
     if (cursor->view) return next_line(cursor);
     return cursor->failed ? SQLITE_NOMEM : SQLITE_OK;
 }

@@ -31,7 +31,12 @@
 
 #include "coding.h"
 #include "connection.h"
+#include "host.h"
+#include "place.h"
+#include "proof.h"
 #include "vtab.h"
+
+#include <string.h>
 
 static const uint64_t MARK_START = 0; /* no other mark lies below it */
 
@@ -47,6 +52,9 @@ struct mx_txn {
     uint64_t round;         /* number of the last successful prepare                     */
     bool light;             /* that prepare was a light one: its rows are published      */
     bool in_file;           /* a table in a database file takes part                     */
+    bool pledged;           /* the last prepare was one that the host decides            */
+    mx_host host;           /* pledged: how its commit is made durable                   */
+    mx_proof proof;         /* of the statement that opened the transaction              */
     const mx_vtab *pioneer; /* made the first change, and was created in the transaction */
     const mx_vtab *joining; /* its xBegin is the latest that has happened                */
     uint64_t *marks;
@@ -108,12 +116,41 @@ static mx_txn *new_txn(mx_vtab *vtab, mx_store *store)
     return txn;
 }
 
+static uint64_t busy_timeout_ms(sqlite3 *db)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t wait_ms = 0;
+    if (sqlite3_prepare_v2(db, "PRAGMA busy_timeout", -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+        wait_ms = sqlite3_column_int64(statement, 0);
+    }
+    sqlite3_finalize(statement);
+    return wait_ms > 0 ? (uint64_t)wait_ms : 0;
+}
+
+/* Before anybody reads: what a crash has left undecided may be a transaction whose other half
+** stands in the database file. */
+static int settle(const mx_vtab *vtab, mx_store *store, char **error)
+{
+    mw_err err;
+    mx_err_clear(&err);
+    mw_db *db = mx_store_db(store);
+    if (!mw_db_undecided(db)) return SQLITE_OK;
+    mw_rc rc = mx_host_settle(vtab, db, busy_timeout_ms(vtab->connection->db), &err);
+    return rc == MW_OK ? SQLITE_OK : mx_err_give(error, &err);
+}
+
 int mx_txn_acquire(mx_vtab *vtab, mx_txn **txn, char **error)
 {
     mx_store *store = NULL;
     int rc = mx_store_open(vtab->path, &vtab->args->options, &vtab->store, vtab->ephemeral, &store,
                            error);
     if (rc != SQLITE_OK) return rc;
+    rc = settle(vtab, store, error);
+    if (rc != SQLITE_OK) {
+        mx_store_close(store);
+        return rc;
+    }
     *txn = find_store(vtab->connection, store);
     if (*txn) {
         mx_store_close(store);
@@ -137,6 +174,8 @@ static void forget(mx_txn *txn)
     txn->mark_count = 0;
     txn->light = false;
     txn->in_file = false;
+    txn->pledged = false;
+    mx_host_clear(&txn->host);
     txn->pioneer = NULL;
     txn->joining = NULL;
     txn->rowid_known = false;
@@ -266,18 +305,6 @@ static int take_mark(mx_vtab *vtab, mx_txn *txn, uint64_t *mark)
 
 /* ---- begin ---------------------------------------------------------------------------------- */
 
-static uint64_t busy_timeout_ms(sqlite3 *db)
-{
-    sqlite3_stmt *statement = NULL;
-    int64_t wait_ms = 0;
-    if (sqlite3_prepare_v2(db, "PRAGMA busy_timeout", -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW) {
-        wait_ms = sqlite3_column_int64(statement, 0);
-    }
-    sqlite3_finalize(statement);
-    return wait_ms > 0 ? (uint64_t)wait_ms : 0;
-}
-
 /* SQLite fixes the answer of PRAGMA busy_timeout when it prepares it, so it is asked anew each
 ** time; but only by those who have to wait. */
 static mw_rc take_turn(mx_txn *txn, mw_err *err)
@@ -294,6 +321,7 @@ static int ensure_open(mx_vtab *vtab, mx_txn *txn)
 {
     txn->in_file = txn->in_file || vtab->in_file;
     if (txn->open) return SQLITE_OK;
+    txn->proof = (mx_proof){0};
     mw_err err;
     mx_err_clear(&err);
     if (take_turn(txn, &err) != MW_OK) {
@@ -313,9 +341,12 @@ int mx_txn_begin(sqlite3_vtab *base)
     if (rc != SQLITE_OK) return rc;
     rc = undo_vanished(vtab, txn);
     if (rc != SQLITE_OK) return rc;
-    if (!txn->open) txn->mark_count = 0;
+    bool first = !txn->open;
+    if (first) txn->mark_count = 0;
     txn->joining = vtab;
-    return ensure_open(vtab, txn);
+    rc = ensure_open(vtab, txn);
+    if (rc == SQLITE_OK && first && vtab->in_file) txn->proof = mx_proof_begin(txn->connection->db);
+    return rc;
 }
 
 int mx_txn_change_begin(mx_vtab *vtab, mw_txn **open, uint64_t *mark)
@@ -364,13 +395,59 @@ static bool is_files_untouched(const mx_connection *connection)
     return true;
 }
 
+static bool is_alone(const mx_txn *txn)
+{
+    for (const mx_txn *other = txn->connection->txns; other; other = other->next) {
+        if (other != txn && other->open) return false;
+    }
+    return true;
+}
+
 static mw_txn_kind kind_of(const mx_txn *txn)
 {
-    if (txn->in_file) return MW_TXN_FULL;
-    for (const mx_txn *other = txn->connection->txns; other; other = other->next) {
-        if (other != txn && other->open) return MW_TXN_FULL;
-    }
-    return is_files_untouched(txn->connection) ? MW_TXN_LIGHT : MW_TXN_FULL;
+    bool light = !txn->in_file && is_alone(txn) && is_files_untouched(txn->connection);
+    return light ? MW_TXN_LIGHT : MW_TXN_FULL;
+}
+
+/* Must the host decide? Not without a table in a file, which has the marker, nor where nothing but
+** the store has changed. */
+static bool is_shared(const mx_vtab *vtab, const mx_txn *txn)
+{
+    if (!txn->in_file || !mw_txn_changed(txn->open)) return false;
+    return !is_alone(txn) || !mx_proof_holds(&txn->proof, vtab);
+}
+
+/* The table that has the marker: the one that is asked now, if it is in a file. */
+static mx_vtab *marker_table(const mx_txn *txn, mx_vtab *asked)
+{
+    if (asked->in_file) return asked;
+    mx_vtab *vtab = txn->connection->vtabs;
+    while (vtab && (vtab->txn != txn || !vtab->in_file)) vtab = vtab->next;
+    return vtab ? vtab : asked;
+}
+
+static int pledge(mx_vtab *vtab, mx_txn *txn)
+{
+    char *words = NULL;
+    mw_err err;
+    mx_err_clear(&err);
+    const mx_vtab *marked = marker_table(txn, vtab);
+    int rc = mx_host_mark(marked, mw_db_pledged(txn->db), &txn->host, &words);
+    if (rc != SQLITE_OK) return fail_words(vtab, rc, words);
+    mw_pledge pledge = {.host = txn->host.file};
+    memcpy(pledge.id, txn->host.id, sizeof pledge.id);
+    txn->pledged = true;
+    return mw_txn_pledge(txn->open, &pledge, &err) == MW_OK ? SQLITE_OK : mx_txn_fail(vtab, &err);
+}
+
+static int prepare(mx_vtab *vtab, mx_txn *txn)
+{
+    mw_err err;
+    mx_err_clear(&err);
+    txn->pledged = false;
+    if (is_shared(vtab, txn)) return pledge(vtab, txn);
+    mw_rc rc = mw_txn_prepare(txn->open, kind_of(txn), &err);
+    return rc == MW_OK ? SQLITE_OK : mx_txn_fail(vtab, &err);
 }
 
 int mx_txn_sync(sqlite3_vtab *base)
@@ -391,14 +468,24 @@ int mx_txn_sync(sqlite3_vtab *base)
     }
     rc = undo_vanished(vtab, txn);
     if (rc != SQLITE_OK) return rc;
-    mw_txn_kind kind = kind_of(txn);
-    mw_err err;
-    mx_err_clear(&err);
-    if (mw_txn_prepare(txn->open, kind, &err) != MW_OK) return mx_txn_fail(vtab, &err);
+    rc = prepare(vtab, txn);
+    if (rc != SQLITE_OK) return rc;
     txn->light = mw_txn_published(txn->open);
     txn->version++;
     vtab->synced_round = ++txn->round;
     return SQLITE_OK;
+}
+
+/* SQLite does not look at what xCommit returns: a failure stops the writer, and is told to whoever
+** writes next. */
+static mw_rc commit(mx_txn *txn, mw_err *err)
+{
+    mw_txn *open = txn->open;
+    if (!open || mx_connection_is_forked(txn->connection)) return MW_OK;
+    mw_rc rc = txn->pledged ? mx_host_harden(&txn->host, err) : MW_OK;
+    if (rc == MW_OK) return mw_txn_commit(open, err);
+    mw_txn_commit_unsure(open, err);
+    return rc;
 }
 
 int mx_txn_commit(sqlite3_vtab *base)
@@ -407,13 +494,11 @@ int mx_txn_commit(sqlite3_vtab *base)
     mx_txn *txn = vtab->txn;
     vtab->created = false;
     if (!txn) return SQLITE_OK;
-    mw_txn *open = txn->open;
-    forget(txn);
-    if (!open || mx_connection_is_forked(txn->connection)) return SQLITE_OK;
     mw_err err;
     mx_err_clear(&err);
-    if (mw_txn_commit(open, &err) != MW_OK) return mx_err_vtab(base, &err);
-    return SQLITE_OK;
+    mw_rc rc = commit(txn, &err);
+    forget(txn);
+    return rc == MW_OK ? SQLITE_OK : mx_err_vtab(base, &err);
 }
 
 int mx_txn_rollback(sqlite3_vtab *base)

@@ -9,6 +9,7 @@
 **     name          default: the folder's name inside "<database file>-memwal"
 **                   path, and no database file to start from: the absolute path
 **     declaration   columns and key in normal form
+**     marker        16 bytes: the newest transaction that store and file have shared (host.c)
 **     option ...    what memwal_set has changed (settings.c)
 **
 ** Connecting reads no store: the columns come from the arguments, or, for a table that was attached
@@ -25,7 +26,6 @@
 #include "vtab.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "connection.h"
 #include "cursor.h"
@@ -36,6 +36,7 @@
 #include "settings.h"
 #include "txn.h"
 #include "update.h"
+#include "world.h"
 
 /* ---- nested SQL ----------------------------------------------------------------------------- */
 
@@ -133,10 +134,10 @@ static int new_vtab(mx_connection *connection, const char *const *argv, mx_args 
     vtab->args = args;
     vtab->schema = sqlite3_mprintf("%s", argv[1]);
     vtab->name = sqlite3_mprintf("%s", argv[2]);
-    mw_buf_init(&vtab->row, mw_env_posix());
-    mw_buf_init(&vtab->key_bytes, mw_env_posix());
-    mw_buf_init(&vtab->old_key_bytes, mw_env_posix());
-    mw_buf_init(&vtab->form_bytes, mw_env_posix());
+    mw_buf_init(&vtab->row, mx_world_env());
+    mw_buf_init(&vtab->key_bytes, mx_world_env());
+    mw_buf_init(&vtab->old_key_bytes, mx_world_env());
+    mw_buf_init(&vtab->form_bytes, mx_world_env());
     *to = vtab;
     if (!vtab->schema || !vtab->name) return SQLITE_NOMEM;
     vtab->in_file = mx_place_file(vtab)[0] != 0;
@@ -226,10 +227,10 @@ static int create_store(mx_vtab *vtab, char **error)
     bool made = false;
     int rc = mx_place_make_folder(vtab, vtab->path, &made, error);
     if (rc == SQLITE_OK &&
-        mw_db_create(mw_env_posix(), vtab->path, &schema, &vtab->store, &err) != MW_OK) {
-        rc = mx_err_give(error, &err);
+        mw_db_create(mx_world_env(), vtab->path, &schema, &vtab->store, &err) != MW_OK) {
+        rc = mx_err_give_in(error, vtab->path, &err);
     }
-    if (rc != SQLITE_OK && made) (void)rmdir(vtab->path);
+    if (rc != SQLITE_OK && made) (void)mx_world_remove_folder(vtab->path);
     sqlite3_free(ids);
     vtab->identified = rc == SQLITE_OK;
     return rc;
@@ -239,7 +240,7 @@ static int create_store(mx_vtab *vtab, char **error)
 ** */
 static int attach_store(mx_vtab *vtab, bool *found, char **error)
 {
-    const mw_env *env = mw_env_posix();
+    const mw_env *env = mx_world_env();
     mw_key_kind key = MW_KEY_INTEGER;
     uint32_t column_count = 0;
     char *declaration = NULL;
@@ -252,7 +253,7 @@ static int attach_store(mx_vtab *vtab, bool *found, char **error)
     if (described == MW_MISSING) {
         return mx_err_put(error, SQLITE_CANTOPEN, "expected a store at %s, found none", vtab->path);
     }
-    if (described != MW_OK) return mx_err_give(error, &err);
+    if (described != MW_OK) return mx_err_give_in(error, vtab->path, &err);
     int rc = SQLITE_OK;
     if (vtab->args->attach) {
         rc = adopt_declaration(vtab, declaration, error);
@@ -283,6 +284,7 @@ static int make_shadow(mx_vtab *vtab, const char *name, char **error)
     sqlite3_str_appendf(sql, "CREATE TABLE \"%w\".\"%w_store\" AS", vtab->schema, vtab->name);
     sqlite3_str_appendf(sql, " SELECT 'table' AS key, %Q AS value", vtab->mark);
     add_entry(sql, "store", hex);
+    sqlite3_str_appendf(sql, " UNION ALL SELECT 'marker', zeroblob(%d)", MW_PLEDGE_ID_BYTES);
     add_entry(sql, "place", mx_place_word(vtab));
     add_entry(sql, "declaration", vtab->args->declaration);
     if (mx_place_is_absolute(vtab)) add_entry(sql, "name", vtab->path);
@@ -295,7 +297,7 @@ static void remove_store(const mx_vtab *vtab)
 {
     mw_err err;
     mx_err_clear(&err);
-    mw_rc rc = mw_db_remove(mw_env_posix(), vtab->path, &err);
+    mw_rc rc = mw_db_remove(mx_world_env(), vtab->path, &err);
     (void)rc; /* the failure that led here is the one to report */
 }
 

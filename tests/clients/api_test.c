@@ -317,6 +317,171 @@ static void wrong_columns_and_missing_folders_are_named(void **state)
     close_db(db);
 }
 
+/* First column of the only row, as text. */
+static void text_of(sqlite3 *db, const char *sql, char text[400])
+{
+    sqlite3_stmt *statement = prepare(db, sql);
+    if (sqlite3_step(statement) != SQLITE_ROW) fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    snprintf(text, 400, "%s", (const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+}
+
+static void expect_words(sqlite3 *db, const char *sql, int code, const char *first,
+                         const char *second)
+{
+    int found = run(db, sql);
+    const char *words = sqlite3_errmsg(db);
+    if (found != code || !strstr(words, first) || !strstr(words, second)) {
+        fail_msg("%s: expected %d with %s and %s, found %d: %s", sql, code, first, second, found,
+                 words);
+    }
+}
+
+/* C61: a file where a folder is expected, and a folder that nobody has made to hold the store. */
+static void paths_that_cannot_be_folders_are_refused_in_words(void **state)
+{
+    (void)state;
+    char parent[200];
+    sqlite3 *db = connect_to(database);
+    must(db, "CREATE TABLE o(x)"); /* makes the file */
+    for (int attach = 0; attach < 2; attach++) {
+        char sql[200];
+        const char *columns = attach ? "" : "a, ";
+        static const char *const paths[] = {"test.db", "test.db/under", "./test.db/"};
+        for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+            snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE q USING memwal(%spath = '%s')", columns,
+                     paths[i]);
+            expect_words(db, sql, SQLITE_CANTOPEN, "/test.db", "expected a folder");
+        }
+    }
+    snprintf(parent, sizeof parent, "the folder %s/no/such is missing", folder);
+    expect_words(db, "CREATE VIRTUAL TABLE q USING memwal(a, path = 'no/such/folder')",
+                 SQLITE_CANTOPEN, parent, "make it first");
+    expect_words(db, "CREATE VIRTUAL TABLE q USING memwal(a, path = 'no/such/folder//')",
+                 SQLITE_CANTOPEN, parent, "make it first");
+    snprintf(parent, sizeof parent, "mkdir -p '%s/no/such'", folder);
+    assert_int_equal(system(parent), 0);
+    must(db, "CREATE VIRTUAL TABLE q USING memwal(a, path = 'no/such/folder')");
+    must(db, "INSERT INTO q VALUES (1)");
+    close_db(db);
+}
+
+static void flip(const char *path, long offset)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, offset, SEEK_SET), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, offset, SEEK_SET), 0);
+    assert_int_equal(fputc(byte ^ 1, file), byte ^ 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* I9: the names of files are alike in all stores: the folder is told with them, whoever asks. */
+static void a_damaged_file_is_named_with_its_folder(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"table", "manifest"};
+    for (int i = 0; i < 2; i++) {
+        char name[400];
+        char in[400];
+        char path[804];
+        sqlite3 *db = open_with_table();
+        must(db, "INSERT INTO t VALUES (1, 'one'), (2, 'two'); SELECT memwal_flush('t')");
+        must(db, "INSERT INTO t VALUES (3, 'three'); SELECT memwal_flush('t')");
+        snprintf(path, sizeof path, "SELECT file FROM memwal_files('t') WHERE kind = '%s'",
+                 kinds[i]);
+        text_of(db, path, name);
+        text_of(db, "SELECT value FROM memwal_stats('t') WHERE name = 'path'", in);
+        snprintf(path, sizeof path, "%s/%s", in, name);
+        close_db(db);
+        flip(path, 70);
+        db = connect_to(database);
+        expect_words(db, "SELECT v FROM t", SQLITE_CORRUPT, name, in);
+        expect_words(db, "SELECT memwal_compact('t')", SQLITE_CORRUPT, name, in);
+        expect_words(db, "UPDATE t SET v = 2 WHERE id = 1", SQLITE_CORRUPT, name, in);
+        must(db, "DROP TABLE t");
+        close_db(db);
+    }
+}
+
+static void damage_table_file(char path[804])
+{
+    char name[400];
+    char in[400];
+    char command[1000];
+    sqlite3 *db = connect_to(database);
+    text_of(db, "SELECT file FROM memwal_files('t') WHERE kind = 'table'", name);
+    text_of(db, "SELECT value FROM memwal_stats('t') WHERE name = 'path'", in);
+    long middle = (long)number(db, "SELECT bytes / 2 FROM memwal_files('t') WHERE kind = 'table'");
+    close_db(db);
+    snprintf(path, 804, "%s/%s", in, name);
+    snprintf(command, sizeof command, "cp '%s' '%s/copy'", path, folder);
+    assert_int_equal(system(command), 0);
+    flip(path, middle);
+}
+
+/* The last id that a statement gives before it meets the damage. */
+static sqlite3_int64 last_before_damage(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *statement = prepare(db, sql);
+    sqlite3_int64 last = 0;
+    while (sqlite3_step(statement) == SQLITE_ROW) last = sqlite3_column_int64(statement, 0);
+    assert_int_equal(sqlite3_finalize(statement), SQLITE_CORRUPT);
+    return last;
+}
+
+static void copy_ids(sqlite3 *db, const char *columns, sqlite3_int64 from, sqlite3_int64 to)
+{
+    char sql[300];
+    snprintf(sql, sizeof sql,
+             "INSERT INTO rescued(%s) SELECT %s FROM t WHERE id >= %lld AND id <= %lld", columns,
+             columns, (long long)from, (long long)to);
+    must(db, sql);
+}
+
+/* I9, and the README's "My store is damaged": what it says works, step by step. */
+static void what_is_not_damaged_is_copied_out(void **state)
+{
+    (void)state;
+    enum { ROWS = 20000 };
+    char path[804];
+    char text[400];
+    sqlite3 *db = connect_to(database);
+    must(db, "CREATE VIRTUAL TABLE t USING memwal(id INTEGER PRIMARY KEY, name, body);"
+             "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 20000)"
+             " INSERT INTO t SELECT i, 'n' || i, hex(randomblob(20)) FROM c;"
+             "SELECT memwal_flush('t')");
+    close_db(db);
+    damage_table_file(path);
+    db = connect_to(database);
+    text_of(db, "SELECT memwal_check('t')", text);
+    assert_non_null(strstr(text, "fail their checksum"));
+    assert_int_equal(number(db, "SELECT memwal_count('t')"), ROWS);
+    sqlite3_int64 before = last_before_damage(db, "SELECT * FROM t");
+    sqlite3_int64 behind = last_before_damage(db, "SELECT * FROM t ORDER BY id DESC");
+    assert_in_range(before, 2000, 18000);
+    assert_in_range(behind, before + 2, before + 4097);
+    must(db, "CREATE VIRTUAL TABLE rescued USING memwal(id INTEGER PRIMARY KEY, name, body)");
+    copy_ids(db, "id, name, body", 1, before);
+    copy_ids(db, "id, name, body", behind, ROWS);
+    copy_ids(db, "id, name", before + 1, behind - 1);
+    assert_int_equal(number(db, "SELECT count(name) FROM rescued"), ROWS);
+    assert_int_equal(number(db, "SELECT count(*) FROM rescued WHERE body IS NULL"),
+                     behind - before - 1);
+    close_db(db);
+    char command[1000];
+    snprintf(command, sizeof command, "cp '%s/copy' '%s'", folder, path); /* as from a backup */
+    assert_int_equal(system(command), 0);
+    db = connect_to(database);
+    text_of(db, "SELECT memwal_check('t')", text);
+    assert_string_equal(text, "ok");
+    must(db, "DROP TABLE t; ALTER TABLE rescued RENAME TO t");
+    text_of(db, "SELECT memwal_check('t')", text);
+    assert_string_equal(text, "ok");
+    close_db(db);
+}
+
 /* ---- the end of transactions ---------------------------------------------------------------- */
 
 static int veto(void *asked)
@@ -704,6 +869,9 @@ int main(void)
         TEST(missing_store_is_named_and_drop_works),
         TEST(another_store_under_the_path_is_refused),
         TEST(wrong_columns_and_missing_folders_are_named),
+        TEST(paths_that_cannot_be_folders_are_refused_in_words),
+        TEST(a_damaged_file_is_named_with_its_folder),
+        TEST(what_is_not_damaged_is_copied_out),
         TEST(commit_hook_takes_a_prepared_transaction_back),
         TEST(commit_that_was_busy_is_repeated),
         TEST(other_connections_see_rows_after_commit_only),

@@ -265,6 +265,39 @@ static void a_failed_flush_is_shown_and_tried_again(void **state)
     engine_end(world);
 }
 
+static atomic_uint waits;
+
+static bool count_wait(void *ctx, mw_cond *cond, mw_mutex *mutex, uint64_t deadline_ns)
+{
+    atomic_fetch_add(&waits, 1);
+    return sim_env(ctx)->cond_wait(ctx, cond, mutex, deadline_ns);
+}
+
+/* A pause is for what failed. Somebody else has made up for it: the thread sleeps until it is
+** called, it does not look every few milliseconds. */
+static void a_thread_with_nothing_to_do_sleeps(void **state)
+{
+    (void)state;
+    mw_options options = thread_options();
+    sim *world = engine_world();
+    mw_env env = *sim_env(world);
+    env.cond_wait = count_wait;
+    mw_db *db;
+    assert_int_equal(mw_db_open(&env, ENGINE_STORE, &options, NULL, &db, NULL), MW_OK);
+    sim_fail_named(world, SIM_OPEN, "table-", 1, ENOSPC, false);
+    engine_put(db, 1, "a");
+    engine_freeze(db);
+    mw_background_wake(engine_store(db));
+    while (!engine_words(db, "last_error")) usleep(100);
+    engine_flush(db);
+    usleep(300 * 1000); /* the pause at hand is over */
+    atomic_store(&waits, 0);
+    usleep(1000 * 1000);
+    assert_in_range(atomic_load(&waits), 0, 5); /* not the 20 of pauses of 50 ms */
+    engine_close(db);
+    engine_end(world);
+}
+
 /* L03: the generation cannot be written until the end: closing gives that first error, everything
 ** is released, and a reopen shows exactly what the log holds. */
 static void close_reports_what_the_thread_could_not_do(void **state)
@@ -469,6 +502,7 @@ int main(void)
         cmocka_unit_test(a_stream_of_normal_commits_is_synced_in_between),
         cmocka_unit_test(a_failed_sync_in_the_background_stops_the_writer),
         cmocka_unit_test(a_failed_flush_is_shown_and_tried_again),
+        cmocka_unit_test(a_thread_with_nothing_to_do_sleeps),
         cmocka_unit_test(close_reports_what_the_thread_could_not_do),
         cmocka_unit_test(without_a_thread_writers_flush),
         cmocka_unit_test(without_a_thread_normal_commits_sync_themselves),

@@ -134,6 +134,73 @@ static void a_changed_byte_of_the_log_is_found(void **state)
     engine_end(world);
 }
 
+static sim *closed_world(void)
+{
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    engine_put(db, 1, "a");
+    engine_close(db);
+    return world;
+}
+
+/* The rows do not depend on it; all the same the disk has changed what was written. */
+static void a_changed_byte_of_the_state_file_is_found(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = open_with_everything(world);
+    expect_found(world, db, "store/state");
+    engine_close(db);
+    engine_end(world);
+    for (uint64_t bit = 0; bit < 48 * 8; bit += 7) {
+        world = closed_world();
+        sim_file_flip(world, "store/state", bit);
+        db = engine_open(world, NULL); /* writes it anew, and remembers */
+        const char *faults = engine_check(db);
+        if (!strstr(faults, "state, offset 0: ")) fail_msg("bit %d: %s", (int)bit, faults);
+        assert_string_equal(engine_rows(db), "1=a");
+        engine_close(db);
+        db = engine_open(world, NULL);
+        assert_string_equal(engine_check(db), "ok");
+        engine_close(db);
+        engine_end(world);
+    }
+}
+
+/* The state file is never synced: what a power cut leaves of it is no damage. */
+static void what_a_crash_leaves_of_the_state_file_is_no_fault(void **state)
+{
+    (void)state;
+    static const uint8_t zeros[48];
+    for (int i = 0; i < 4; i++) {
+        sim *world = closed_world();
+        if (i == 0) sim_file_delete(world, "store/state");
+        if (i == 1) sim_file_truncate(world, "store/state", 47);
+        if (i == 2) sim_file_truncate(world, "store/state", 0);
+        if (i == 3) sim_file_put(world, "store/state", zeros, sizeof zeros);
+        mw_db *db = engine_open(world, NULL);
+        assert_string_equal(engine_check(db), "ok");
+        assert_string_equal(engine_rows(db), "1=a");
+        engine_close(db);
+        engine_end(world);
+    }
+}
+
+/* Nor is a write of it that failed half way. */
+static void half_a_state_file_is_no_fault(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    engine_put(db, 1, "a");
+    sim_fail_named(world, SIM_WRITE, "state", 1, SIM_TORN, false);
+    assert_int_equal(mw_db_close(db, NULL), MW_IO);
+    db = engine_open(world, NULL);
+    assert_string_equal(engine_check(db), "ok");
+    engine_close(db);
+    engine_end(world);
+}
+
 /* A file is gone, or cut, or longer: a fault each. */
 static void missing_and_cut_files_are_found(void **state)
 {
@@ -258,6 +325,9 @@ int main(void)
         cmocka_unit_test(a_changed_byte_of_a_table_file_is_found),
         cmocka_unit_test(a_changed_byte_of_the_manifest_is_found),
         cmocka_unit_test(a_changed_byte_of_the_log_is_found),
+        cmocka_unit_test(a_changed_byte_of_the_state_file_is_found),
+        cmocka_unit_test(what_a_crash_leaves_of_the_state_file_is_no_fault),
+        cmocka_unit_test(half_a_state_file_is_no_fault),
         cmocka_unit_test(missing_and_cut_files_are_found),
         cmocka_unit_test(every_fault_has_its_line),
         cmocka_unit_test(a_wrong_count_is_found),

@@ -641,6 +641,77 @@ static void writers_wait_while_merges_get_on(void **state)
     engine_end(world);
 }
 
+static mw_rc run_background_off(engine_call *call)
+{
+    mw_options from = mw_db_options(call->db);
+    mw_options to = from;
+    to.background = false;
+    return mw_db_set_options(call->db, &from, &to, ENGINE_WAIT_MS, &call->err);
+}
+
+/* The thread stands before opening its file, which will fail; a writer waits for it. Then background
+** is set off: the writer tries for himself, long before his wait is over. His result. */
+static mw_rc put_while_background_ends(sim *world, mw_db *db, int hold, int64_t id)
+{
+    engine_call put = put_call(db, id, "x");
+    assert_true(sim_wait_held(world, hold));
+    engine_start(&put);
+    assert_false(engine_ends(&put, SOON_MS));
+    engine_call off = {.run = run_background_off, .db = db};
+    engine_start(&off);
+    while (mw_db_options(db).background) usleep(1000);
+    assert_false(engine_ends(&put, 5 * SOON_MS)); /* the step at hand may bring what it waits for */
+    sim_release(world, hold);
+    assert_int_equal(engine_wait(&off), MW_OK);
+    assert_true(engine_ends(&put, 10000));
+    return engine_wait(&put);
+}
+
+/* I14: the thread could not flush, nor can the next one, who is the writer or whoever set it off. Who
+** comes after that can. */
+static void a_writer_that_waits_flushes_when_background_is_set_off(void **state)
+{
+    (void)state;
+    mw_options options = engine_options();
+    options.memtable_bytes = 300;
+    options.background = true;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, &options);
+    int hold = sim_hold(world, SIM_OPEN, "table-");
+    for (uint64_t n = 1; n <= 2; n++) sim_fail_named(world, SIM_OPEN, "table-", n, ENOSPC, false);
+    int64_t id = 0;
+    while (engine_figure(db, "memtables") < 4) engine_put(db, id++, "x");
+    mw_rc rc = put_while_background_ends(world, db, hold, id);
+    assert_true(rc == MW_OK || rc == MW_FULL);
+    assert_int_equal(sim_fail_hits(world), 2);
+    assert_int_equal(engine_figure(db, "flushes"), 3);
+    assert_int_equal(engine_count(db), rc == MW_OK ? id + 1 : id);
+    engine_close(db);
+    engine_end(world);
+}
+
+/* I14: the thread could not merge, and nobody will: the writer does. */
+static void a_writer_that_waits_merges_when_background_is_set_off(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_options options = engine_options();
+    options.merge_generations = 100;
+    mw_db *db = engine_open(world, &options);
+    pile_up(db, 8);
+    int hold = sim_hold(world, SIM_OPEN, "table-");
+    sim_fail_named(world, SIM_OPEN, "table-", 1, ENOSPC, false);
+    mw_options to = options;
+    to.merge_generations = 2; /* refused from 8 on */
+    to.background = true;
+    assert_int_equal(mw_db_set_options(db, &options, &to, 0, NULL), MW_OK);
+    assert_int_equal(put_while_background_ends(world, db, hold, 100), MW_OK);
+    assert_int_equal(sim_fail_hits(world), 1);
+    assert_int_equal(engine_figure(db, "merges"), 1);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* C68, L04: while writers are held back, a flush, the figures and a close come to their end, and so
 ** do the writers. */
 static void nobody_waits_for_a_writer_that_is_held_back(void **state)
@@ -792,6 +863,8 @@ int main(void)
         cmocka_unit_test(writers_wait_for_the_thread_but_not_for_ever),
         cmocka_unit_test(writers_are_slowed_and_then_refused_while_merges_fail),
         cmocka_unit_test(writers_wait_while_merges_get_on),
+        cmocka_unit_test(a_writer_that_waits_flushes_when_background_is_set_off),
+        cmocka_unit_test(a_writer_that_waits_merges_when_background_is_set_off),
         cmocka_unit_test(nobody_waits_for_a_writer_that_is_held_back),
         cmocka_unit_test(without_a_thread_writers_are_refused_with_the_merges_failure),
         cmocka_unit_test(nobody_is_held_back_for_an_undecided_transaction),

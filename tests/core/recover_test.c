@@ -344,6 +344,56 @@ static void a_missing_only_segment_is_refused(void **state)
     engine_end(world);
 }
 
+/* Closed with everything flushed: the log is a header with nothing behind it, which a crash cannot
+** have torn, since the epoch was sealed after it was durable. */
+static void a_damaged_header_of_an_empty_log_is_refused_by_name(void **state)
+{
+    (void)state;
+    for (uint64_t bit = 0; bit < MW_LOG_HEADER_BYTES * 8 + 7; bit += 7) {
+        sim *world = engine_world();
+        mw_db *db = engine_open(world, NULL);
+        engine_put(db, 1, "a");
+        engine_flush(db);
+        engine_close(db);
+        assert_int_equal(sim_file_size(world, WAL_2), MW_LOG_HEADER_BYTES);
+        bool cut = bit >= MW_LOG_HEADER_BYTES * 8;
+        if (cut) sim_file_truncate(world, WAL_2, 50);
+        if (!cut) sim_file_flip(world, WAL_2, bit);
+        expect_refused(world, MW_CORRUPT, WAL_2_NAME ", offset 0: the header is damaged");
+        engine_end(world);
+    }
+}
+
+/* The same where rows are before it in another segment, and were behind it. */
+static void a_damaged_header_behind_which_rows_were_is_named(void **state)
+{
+    (void)state;
+    sim *world = world_of_three_segments();
+    mw_db *db = engine_open(world, NULL);
+    engine_close(db); /* the state file says how far the log went */
+    char path[ENGINE_PATH_BYTES];
+    uint32_t last = engine_file_count(world, "wal-") - 1;
+    assert_true(engine_file(world, "wal-", last, path));
+    sim_file_truncate(world, path, 50);
+    expect_refused(world, MW_CORRUPT, path + 6);
+    expect_refused(world, MW_CORRUPT, "the header is damaged");
+    engine_end(world);
+}
+
+/* A crash in the middle of creating a segment leaves half a header, or room without content: no
+** damage, and nothing is missing. */
+static void a_segment_that_was_being_created_is_no_damage(void **state)
+{
+    (void)state;
+    static const uint8_t zeros[MW_LOG_HEADER_BYTES];
+    for (size_t bytes = 0; bytes <= sizeof zeros; bytes += 24) {
+        sim *world = killed_world();
+        sim_file_put(world, WAL_2, zeros, bytes);
+        expect_rows(world, "1=a 2=b 3=c");
+        engine_end(world);
+    }
+}
+
 /* The header of the last segment: whole rows lie behind it, so it was not "being created". */
 static void a_damaged_header_of_the_last_segment_is_refused(void **state)
 {
@@ -881,6 +931,9 @@ int main(void)
         cmocka_unit_test(damage_in_the_last_record_of_a_closed_store_is_refused),
         cmocka_unit_test(a_missing_segment_is_refused_by_name),
         cmocka_unit_test(a_missing_only_segment_is_refused),
+        cmocka_unit_test(a_damaged_header_of_an_empty_log_is_refused_by_name),
+        cmocka_unit_test(a_damaged_header_behind_which_rows_were_is_named),
+        cmocka_unit_test(a_segment_that_was_being_created_is_no_damage),
         cmocka_unit_test(a_damaged_header_of_the_last_segment_is_refused),
         cmocka_unit_test(damage_in_an_older_epochs_part_is_refused),
         cmocka_unit_test(a_damaged_manifest_is_refused_by_name),

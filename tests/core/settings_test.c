@@ -236,6 +236,34 @@ static void a_step_that_does_not_end_leaves_background_on(void **state)
     engine_end(world);
 }
 
+/* C19: a child of a fork has no thread that could end its step, and nothing is its to flush. */
+static void background_off_in_a_forked_child_waits_for_nobody(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_options to = engine_options();
+    to.background = true;
+    mw_db *db = engine_open(world, &to);
+    engine_put(db, 1, "a");
+    engine_freeze(db);
+    int hold = sim_hold(world, SIM_WRITE, "table-");
+    to.merge_generations = 50;
+    set(db, &to);
+    assert_true(sim_wait_held(world, hold));
+    sim_set_process_id(world, 4711);
+    uint64_t steps = sim_steps(world);
+    engine_call call = {.run = run_off, .db = db, .number = ENGINE_WAIT_MS};
+    engine_start(&call);
+    bool soon = engine_ends(&call, 5000);
+    bool nothing = sim_steps(world) == steps;
+    sim_set_process_id(world, engine_store(db)->process);
+    sim_release(world, hold);
+    assert_int_equal(engine_wait(&call), MW_OK);
+    assert_true(soon && nothing);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* C69 in small: the merge at hand is given up, and nothing of it is left. */
 static void background_off_gives_a_merge_up(void **state)
 {
@@ -461,6 +489,7 @@ int main(void)
         cmocka_unit_test(background_on_and_fewer_generations_act_at_once),
         cmocka_unit_test(background_off_returns_when_nothing_is_at_work),
         cmocka_unit_test(a_step_that_does_not_end_leaves_background_on),
+        cmocka_unit_test(background_off_in_a_forked_child_waits_for_nobody),
         cmocka_unit_test(background_off_gives_a_merge_up),
         cmocka_unit_test(durability_full_syncs_what_was_not),
         cmocka_unit_test(a_power_cut_after_durability_full_loses_nothing),

@@ -66,6 +66,10 @@ static void words_of_a_call_name_call_file_and_reason(void **state)
     assert_int_equal(mw_fail_sys(&err, EMFILE, "open", "wal-2"), MW_IO);
     assert_string_equal(err.text, "open of wal-2 failed: Too many open files in this process: "
                                   "close some, or raise its limit (ulimit -n)");
+    err = (mw_err){0};
+    assert_int_equal(mw_fail_sys(&err, ENOTDIR, "opening", "/a/b"), MW_IO);
+    assert_string_equal(err.text, "opening of /a/b failed: Not a directory: it or a part of its path "
+                                  "is a file, expected a folder");
 }
 
 static mw_rc check_even(int number, mw_err *err)

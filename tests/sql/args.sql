@@ -67,3 +67,8 @@ CREATE VIRTUAL TABLE t USING memwal(a TEXT, b TEXT COLLATE NOCASE, PRIMARY KEY(a
 CREATE VIRTUAL TABLE t USING memwal(a, A);
 CREATE VIRTUAL TABLE t USING memwal(a HIDDEN, b TEXT HIDDEN);
 SELECT count(*) FROM sqlite_schema WHERE name LIKE 't%';
+
+-- options may stand anywhere between the columns
+CREATE VIRTUAL TABLE mixed USING memwal(memtable = '1MB', id TEXT, background = off, v, PRIMARY KEY(id), cache = 0);
+SELECT name, type, pk FROM pragma_table_info('mixed');
+SELECT memwal_set('mixed', 'memtable', '2MB'), memwal_set('mixed', 'background', 'off'), memwal_set('mixed', 'cache', 1);

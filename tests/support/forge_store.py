@@ -48,7 +48,7 @@ class ManifestSealer(Sealer):
         super().__init__(name, data)
         self.seed = seed_of(store, 0, numbers_of("manifest", name)[0])
         manifest = Manifest(name, data)
-        declared = manifest.HEADER.size + 4 * manifest.column_count
+        declared = manifest.header.size + 4 * manifest.column_count
         # The declaration has no meaning for the format; SQLite has its own say on it.
         self.free = self.without((len(data) - 16, len(data) - 8), (declared, declared + manifest.declared))
 
@@ -73,7 +73,7 @@ class LogSealer(Sealer):
         segment = Segment(name, data)
         self.seed, self.end, self.records, offset = segment.seed, segment.end, [], Segment.HEADER.size
         while offset < segment.end:
-            record = Record.at(data, offset, self.seed)
+            record = Record.at(data, offset, self.seed, segment.version)
             self.records.append((record.offset, record.end))
             offset = record.end
         self.free = self.without((88, 96), (segment.end, len(data)),

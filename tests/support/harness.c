@@ -12,9 +12,9 @@
 static const char store_path[] = "store";
 
 enum {
-    CLOCK_SPEED = 100, /* a peer's seal is waited for 10 ms, not a second */
+    CLOCK_SPEED = 100,  /* a peer's seal is waited for 10 ms, not a second */
     LITTLE_BYTES = 900, /* of a base file, where it shall be tiny */
-    GROW_BYTES = 4096, /* of a log segment: the rest would be zeros that each opening reads */
+    GROW_BYTES = 4096,  /* of a log segment: the rest would be zeros that each opening reads */
 };
 
 bool harness_wrong(harness *h, const char *format, ...)
@@ -195,7 +195,8 @@ bool harness_open_engine(harness *h, int engine)
     h->owner = engine;
     mw_judge judge = harness_judge(h);
     rc = mw_db_settle(*db, WAIT_MS, &judge, &err);
-    if (rc != MW_OK) return harness_allowed(h, "settle", rc, &err) && harness_close_engine(h, engine);
+    if (rc != MW_OK)
+        return harness_allowed(h, "settle", rc, &err) && harness_close_engine(h, engine);
     if (!harness_check(h, false)) return false;
     h->past.synced = h->past.commit_count; /* the opening has made durable what it shows */
     /* What is still unknown could not be read: then this engine must not go on. */

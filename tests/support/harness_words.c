@@ -530,13 +530,12 @@ typedef struct action {
 } action;
 
 static const action actions[] = {
-    {"create", false, run_create}, {"open", false, run_open},  {"close", true, run_close},
-    {"light", true, run_commit},   {"full", true, run_commit}, {"abort", true, run_abort},
-    {"undo", true, run_undo},      {"retry", true, run_retry}, {"group", true, run_group},
-    {"drop", true, run_drop},      {"back", true, run_back},   {"flush", true, run_flush},
-    {"merge", true, run_merge},    {"compact", true, run_compact},
-    {"little", false, run_little}, {"shift", true, run_shift}, {"both", true, run_both},
-    {"veto", true, run_veto},
+    {"create", false, run_create}, {"open", false, run_open},      {"close", true, run_close},
+    {"light", true, run_commit},   {"full", true, run_commit},     {"abort", true, run_abort},
+    {"undo", true, run_undo},      {"retry", true, run_retry},     {"group", true, run_group},
+    {"drop", true, run_drop},      {"back", true, run_back},       {"flush", true, run_flush},
+    {"merge", true, run_merge},    {"compact", true, run_compact}, {"little", false, run_little},
+    {"shift", true, run_shift},    {"both", true, run_both},       {"veto", true, run_veto},
 };
 
 static const action *action_named(const char *name)

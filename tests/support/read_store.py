@@ -608,6 +608,11 @@ class Store:
         need(len(self.live) == self.manifest.count, "the manifest counts %d, its files hold %d" % (
             self.manifest.count, len(self.live)))
         self.collect_log()
+        last = self.log[-1][1] if self.log else None
+        if last and last.kind == Record.PREPARE:
+            last.read()
+            raise Damage("undecided: position %d counts if %s says so" % (
+                last.position, last.host.decode(errors="replace")))
         self.apply_log()
         for name in self.names("table"):
             if name not in (table.name for table in self.tables):
@@ -642,15 +647,20 @@ class Store:
             self.leave_all(name, "a manifest that a newer one replaces")
 
     def read_state(self):
-        """A state file that does not check says nothing: no damage."""
-        if "state" not in self.files:
+        """What a crash may leave of it says nothing and is no damage."""
+        size = State.LAYOUT.size
+        data = self.files.get("state")
+        if data is None:
             return
-        self.leave_all("state", "a state file that does not check says only that the end was unclean")
+        if len(data) < size or not any(data[:size]):
+            self.state_fault = "of %d bytes, says nothing" % len(data)
+            self.leave_all("state", "a state file as a crash may leave it")
+            return
+        self.leave("state", size, len(data), "what lies behind a state file")
         try:
-            self.state = State("state", self.files["state"], self.manifest.store)
-            self.state_fault = None
+            self.state = State("state", data[:size], self.manifest.store)
         except Damage as damage:
-            self.state_fault = str(damage)
+            raise Damage("state: %s" % damage) from None
 
     # -- table files --
 
@@ -780,11 +790,8 @@ class Store:
                 sequence = entry.sequence_last
 
     def aborted(self):
-        """Positions that do not count. Of a prepare at the end only its host knows: it is left out."""
-        found = {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
-        if self.log and self.log[-1][1].kind == Record.PREPARE:
-            found.add(self.log[-1][1].position)
-        return found
+        """Positions that do not count."""
+        return {entry.position - 1 for _, entry in self.log if entry.kind == Record.ABORT}
 
     def apply_entry(self, segment, entry, aborted):
         before = len(self.live)
@@ -850,7 +857,8 @@ class Store:
             found.update(["dictionary"] if file.table.dictionaries else [])
         for segment, entry in self.log:
             name = {Record.COMMIT: "commit", Record.ABORT: "abort", Record.ADOPT: "adopt",
-                    Record.PREPARE: "prepare", Record.DECISION: "decision"}[entry.kind]
+                    Record.DECISION: "decision"}[entry.rows]
+            found.update(["prepare"] if entry.kind == Record.PREPARE else [])
             found.add(name + (" taken back" if entry.position in aborted else ""))
             if entry.epoch < segment.epoch:
                 found.add("copy")

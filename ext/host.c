@@ -1,0 +1,455 @@
+/* host.c: the database file as the partner of a store's transactions.
+**
+**     xSync     marker row of <table>_store := fresh id     a part of the host's transaction
+**               prepare(id) in the store's log, synced
+**     SQLite    commits the host, gives its lock up
+**     xCommit   the host's commit is made durable
+**               decision behind the prepare
+**
+** The marker is written as an incremental blob: rows that a statement changes would be counted by
+** total_changes, which the application can see.
+**
+** SQLite's own commit is not always durable when xCommit is called: the name of a deleted journal
+** may come back after a power cut, and with synchronous = NORMAL a WAL is not synced. What comes
+** later in our log would vouch for a transaction that the host has lost. So this is made up for
+** before the decision is written. With synchronous = OFF, and without a journal, nothing is
+** promised.
+**
+** Settling. After a crash the log may end with a prepare. Whether it counts says the marker, but
+** "no" only under the host's write lock: else the host might still commit. It is taken by an own
+** connection, which needs no more than SQLite; where the caller's connection has it already, that
+** one looks itself. The file is the one that the prepare names, or, where that is gone, the caller's
+** own: database and store have been moved together. Its shadow table must name this store. */
+#include "host.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "coding.h"
+#include "place.h"
+#include "world.h"
+
+/* ---- the shadow table ------------------------------------------------------------------------ */
+
+/* Is there such a row? */
+static int has_row(sqlite3 *db, char *sql, bool *has)
+{
+    sqlite3_stmt *statement = NULL;
+    if (!sql) return SQLITE_NOMEM;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    sqlite3_free(sql);
+    if (rc == SQLITE_OK) rc = sqlite3_step(statement);
+    *has = rc == SQLITE_ROW;
+    sqlite3_finalize(statement);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE || rc == SQLITE_ERROR ? SQLITE_OK : rc;
+}
+
+/* A table that is none of ours (no such columns) does not name the store. */
+static int names_store(sqlite3 *db, const char *schema, const char *shadow, const char *hex,
+                       bool *names)
+{
+    return has_row(db,
+                   sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" WHERE key = 'store' AND value = %Q",
+                                   schema, shadow, hex),
+                   names);
+}
+
+/* The shadow tables of a schema that name the store, one after the other. */
+typedef struct shadows {
+    sqlite3 *db;
+    const char *schema;
+    char hex[2 * sizeof((mw_store_id){{0}}.bytes) + 1];
+    sqlite3_stmt *tables;
+} shadows;
+
+static int open_shadows(shadows *self, sqlite3 *db, const char *schema, const mw_store_id *store)
+{
+    self->db = db;
+    self->schema = schema;
+    self->tables = NULL;
+    mx_place_put_hex(self->hex, store->bytes, sizeof store->bytes);
+    char *sql = sqlite3_mprintf("SELECT name FROM \"%w\".sqlite_master WHERE type = 'table' AND "
+                                "substr(name, -6) = '_store' COLLATE NOCASE",
+                                schema);
+    int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &self->tables, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    return rc;
+}
+
+/* *shadow: borrowed until the next call; NULL: there is no more. */
+static int next_shadow(shadows *self, const char **shadow)
+{
+    int rc;
+    *shadow = NULL;
+    while ((rc = sqlite3_step(self->tables)) == SQLITE_ROW) {
+        bool names = false;
+        const char *name = (const char *)sqlite3_column_text(self->tables, 0);
+        rc = name ? names_store(self->db, self->schema, name, self->hex, &names) : SQLITE_NOMEM;
+        if (rc != SQLITE_OK) return rc;
+        if (!names) continue;
+        *shadow = name;
+        return SQLITE_OK;
+    }
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static void close_shadows(shadows *self)
+{
+    sqlite3_finalize(self->tables);
+    self->tables = NULL;
+}
+
+/* The name of the table's own shadow table, which is another one after a RENAME in this transaction;
+** *shadow: sqlite3_free. */
+static int find_shadow(const mx_vtab *vtab, char **shadow, char **error)
+{
+    bool names = false;
+    sqlite3 *db = vtab->connection->db;
+    char hex[2 * sizeof vtab->store.bytes + 1];
+    mx_place_put_hex(hex, vtab->store.bytes, sizeof vtab->store.bytes);
+    *shadow = sqlite3_mprintf("%s_store", vtab->name);
+    int rc = *shadow ? names_store(db, vtab->schema, *shadow, hex, &names) : SQLITE_NOMEM;
+    if (rc != SQLITE_OK || names) return rc;
+    sqlite3_free(*shadow);
+    *shadow = NULL;
+    shadows all;
+    const char *found = NULL;
+    rc = open_shadows(&all, db, vtab->schema, &vtab->store);
+    if (rc == SQLITE_OK) rc = next_shadow(&all, &found);
+    if (rc == SQLITE_OK && found) *shadow = sqlite3_mprintf("%s", found);
+    close_shadows(&all);
+    if (rc != SQLITE_OK || *shadow) return rc;
+    return mx_err_put(error, SQLITE_CORRUPT_VTAB,
+                      "no shadow table of %s names the store of %s, so its transactions cannot be "
+                      "bound to those of the database",
+                      vtab->schema, vtab->name);
+}
+
+/* ---- the marker ------------------------------------------------------------------------------ */
+
+static int find_marker(const mx_vtab *vtab, const char *shadow, sqlite3_int64 *rowid, bool *found)
+{
+    sqlite3_stmt *statement = NULL;
+    char *sql = sqlite3_mprintf("SELECT rowid FROM \"%w\".\"%w\" WHERE key = 'marker' AND "
+                                "typeof(value) = 'blob' AND length(value) = %d",
+                                vtab->schema, shadow, MW_PLEDGE_ID_BYTES);
+    int rc =
+        sql ? sqlite3_prepare_v2(vtab->connection->db, sql, -1, &statement, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    if (rc == SQLITE_OK) rc = sqlite3_step(statement);
+    *found = rc == SQLITE_ROW;
+    if (*found) *rowid = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* For tables that were made before there were markers. */
+static int add_marker(const mx_vtab *vtab, const char *shadow)
+{
+    char *sql = sqlite3_mprintf("INSERT INTO \"%w\".\"%w\" VALUES ('marker', zeroblob(%d))",
+                                vtab->schema, shadow, MW_PLEDGE_ID_BYTES);
+    int rc = sql ? sqlite3_exec(vtab->connection->db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    return rc;
+}
+
+static int write_marker(const mx_vtab *vtab, const char *shadow, const uint8_t *id)
+{
+    sqlite3 *db = vtab->connection->db;
+    sqlite3_int64 rowid = 0;
+    bool found = false;
+    int rc = find_marker(vtab, shadow, &rowid, &found);
+    if (rc == SQLITE_OK && !found) rc = add_marker(vtab, shadow);
+    if (rc == SQLITE_OK && !found) rc = find_marker(vtab, shadow, &rowid, &found);
+    if (rc != SQLITE_OK) return rc;
+    sqlite3_blob *blob = NULL;
+    rc = sqlite3_blob_open(db, vtab->schema, shadow, "value", rowid, 1, &blob);
+    if (rc == SQLITE_OK) rc = sqlite3_blob_write(blob, id, MW_PLEDGE_ID_BYTES, 0);
+    int closed = sqlite3_blob_close(blob);
+    return rc == SQLITE_OK ? closed : rc;
+}
+
+/* A number that rises from pledge to pledge, and chance: no two pledges have the same id, also where
+** the first of them was taken back. */
+static int make_id(mw_pledged last, uint8_t id[MW_PLEDGE_ID_BYTES], char **error)
+{
+    const mw_env *env = mx_world_env();
+    mw_put_u64(id, mw_get_u64(last.id) + 1);
+    if (env->random(env->ctx, id + 8, MW_PLEDGE_ID_BYTES - 8) == 0) return SQLITE_OK;
+    return mx_err_put(error, SQLITE_IOERR, "the machine gives no random numbers");
+}
+
+/* ---- how durable the host's commit is -------------------------------------------------------- */
+
+/* The value of a pragma of the table's schema, as text; *value: sqlite3_free. */
+static int ask_pragma(const mx_vtab *vtab, const char *pragma, char **value)
+{
+    sqlite3_stmt *statement = NULL;
+    char *sql = sqlite3_mprintf("PRAGMA \"%w\".%s", vtab->schema, pragma);
+    int rc =
+        sql ? sqlite3_prepare_v2(vtab->connection->db, sql, -1, &statement, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    if (rc == SQLITE_OK) rc = sqlite3_step(statement);
+    *value = rc == SQLITE_ROW ? sqlite3_mprintf("%s", sqlite3_column_text(statement, 0)) : NULL;
+    sqlite3_finalize(statement);
+    if (rc == SQLITE_ROW) rc = *value ? SQLITE_OK : SQLITE_NOMEM;
+    return rc;
+}
+
+static mx_host_debt debt_of(const char *journal_mode, const char *synchronous)
+{
+    enum { OFF, NORMAL, FULL, EXTRA };
+    int level = synchronous[0] - '0';
+    if (level == OFF) return MX_HOST_NOTHING;
+    if (strcmp(journal_mode, "wal") == 0) return level < FULL ? MX_HOST_WAL : MX_HOST_NOTHING;
+    if (strcmp(journal_mode, "delete") == 0)
+        return level < EXTRA ? MX_HOST_FOLDER : MX_HOST_NOTHING;
+    if (strcmp(journal_mode, "truncate") == 0)
+        return level < FULL ? MX_HOST_JOURNAL : MX_HOST_NOTHING;
+    return MX_HOST_NOTHING; /* persist syncs; off and memory promise nothing */
+}
+
+static int note_debt(const mx_vtab *vtab, mx_host *host)
+{
+    char *journal_mode = NULL;
+    char *synchronous = NULL;
+    int rc = ask_pragma(vtab, "journal_mode", &journal_mode);
+    if (rc == SQLITE_OK) rc = ask_pragma(vtab, "synchronous", &synchronous);
+    if (rc == SQLITE_OK) host->debt = debt_of(journal_mode, synchronous);
+    sqlite3_free(journal_mode);
+    sqlite3_free(synchronous);
+    return rc;
+}
+
+int mx_host_mark(const mx_vtab *vtab, mw_pledged last, mx_host *host, char **error)
+{
+    char *shadow = NULL;
+    mx_host_clear(host);
+    int rc = make_id(last, host->id, error);
+    if (rc == SQLITE_OK) rc = find_shadow(vtab, &shadow, error);
+    if (rc == SQLITE_OK) rc = write_marker(vtab, shadow, host->id);
+    if (rc == SQLITE_OK) rc = note_debt(vtab, host);
+    if (rc == SQLITE_OK) {
+        host->file = sqlite3_mprintf("%s", mx_place_file(vtab));
+        if (!host->file) rc = SQLITE_NOMEM;
+    }
+    if (rc != SQLITE_OK && !*error) {
+        mx_err_put(error, rc, "the marker row in %s: %s", shadow ? shadow : vtab->name,
+                   sqlite3_errmsg(vtab->connection->db));
+    }
+    sqlite3_free(shadow);
+    return rc;
+}
+
+void mx_host_clear(mx_host *host)
+{
+    sqlite3_free(host->file);
+    *host = (mx_host){.wal_inode = host->wal_inode};
+}
+
+/* ---- making it durable ----------------------------------------------------------------------- */
+
+/* Opens the folder of a file; *name points to the file's own name. */
+static int open_folder_of(const char *file, const char **name, int *dir)
+{
+    const mw_env *env = mx_world_env();
+    const char *slash = strrchr(file, '/');
+    char *folder = sqlite3_mprintf("%.*s", slash ? (int)(slash - file) : 1, slash ? file : ".");
+    if (slash == file) {
+        sqlite3_free(folder);
+        folder = sqlite3_mprintf("/");
+    }
+    *name = slash ? slash + 1 : file;
+    int sys = folder ? env->dir_open(env->ctx, folder, false, dir) : ENOMEM;
+    sqlite3_free(folder);
+    return sys;
+}
+
+/* Syncs <file><suffix>. One that is not there was not needed any more. */
+static int sync_file(int dir, const char *name, const char *suffix)
+{
+    const mw_env *env = mx_world_env();
+    int file = -1;
+    char *whole = sqlite3_mprintf("%s%s", name, suffix);
+    int sys = whole ? mw_env_open(env, dir, whole, MW_OPEN_WRITE, &file) : ENOMEM;
+    sqlite3_free(whole);
+    if (sys == ENOENT) return 0;
+    if (sys) return sys;
+    sys = env->file_sync(env->ctx, file);
+    env->file_close(env->ctx, file);
+    return sys;
+}
+
+/* What is synced of a database file's companions and of their names. */
+typedef struct payment {
+    bool wal, journal, folder;
+} payment;
+
+static int pay(const char *file, payment due)
+{
+    const mw_env *env = mx_world_env();
+    const char *name = NULL;
+    int dir = -1;
+    int sys = open_folder_of(file, &name, &dir);
+    if (sys) return sys;
+    if (due.wal) sys = sync_file(dir, name, "-wal");
+    if (!sys && due.journal) sys = sync_file(dir, name, "-journal");
+    if (!sys && due.folder) sys = env->dir_sync(env->ctx, dir);
+    env->dir_close(env->ctx, dir);
+    return sys;
+}
+
+/* 0: it has none. */
+static uint64_t wal_inode_of(const char *file)
+{
+    mx_world_entry entry = {0};
+    char *path = sqlite3_mprintf("%s-wal", file);
+    if (path && mx_world_look(path, &entry) != 0) entry.inode = 0;
+    sqlite3_free(path);
+    return entry.inode;
+}
+
+/* The name of a WAL that is new is as little synced as its content. */
+mw_rc mx_host_harden(mx_host *host, mw_err *err)
+{
+    if (host->debt == MX_HOST_NOTHING) return MW_OK;
+    bool wal = host->debt == MX_HOST_WAL;
+    uint64_t inode = wal ? wal_inode_of(host->file) : 0;
+    payment due = {
+        .wal = wal,
+        .journal = host->debt == MX_HOST_JOURNAL,
+        .folder = host->debt == MX_HOST_FOLDER || (wal && inode != host->wal_inode),
+    };
+    int sys = pay(host->file, due);
+    if (sys) return mw_fail_sys(err, sys, "sync of the commit in", host->file);
+    if (wal) host->wal_inode = inode;
+    return MW_OK;
+}
+
+/* ---- settling -------------------------------------------------------------------------------- */
+
+typedef struct judge {
+    const mx_vtab *vtab;
+    uint64_t wait_ms;
+    sqlite3 *db;        /* that has the write lock     */
+    sqlite3 *own;       /* the same if it is ours      */
+    const char *schema; /* of the host in it           */
+    char *file;         /* of the host; sqlite3_malloc */
+} judge;
+
+static mw_rc fail_host(const judge *self, int rc, const char *words, mw_err *err)
+{
+    bool busy = (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED;
+    mw_rc code = busy ? MW_UNDECIDED : rc == SQLITE_NOMEM ? MW_NOMEM : MW_IO;
+    return mw_fail(err, code,
+                   "a crash has left a transaction of %s undecided, and whether it was committed "
+                   "stands in %s: %s",
+                   self->vtab->path, self->file, words);
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    mx_world_entry first, second;
+    if (mx_world_look(a, &first) != 0 || mx_world_look(b, &second) != 0) return false;
+    return first.device == second.device && first.inode == second.inode;
+}
+
+/* Is the table's own database file the host? It is as well where it was moved together with the
+** store; what it must say then is checked later. */
+static bool is_own_file(const mx_vtab *vtab, const char *host)
+{
+    mx_world_entry entry;
+    const char *file = mx_place_file(vtab);
+    return file[0] && (is_same_file(file, host) || mx_world_look(host, &entry) != 0);
+}
+
+static int open_connection(judge *self)
+{
+    sqlite3_vfs *vfs = NULL;
+    const mx_vtab *vtab = self->vtab;
+    (void)sqlite3_file_control(vtab->connection->db, vtab->schema, SQLITE_FCNTL_VFS_POINTER, &vfs);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+    int rc = sqlite3_open_v2(self->file, &self->own, flags, vfs ? vfs->zName : NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_busy_timeout(self->own, (int)mw_min(self->wait_ms, INT32_MAX));
+    if (rc == SQLITE_OK) rc = sqlite3_exec(self->own, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    self->db = self->own;
+    self->schema = "main";
+    return rc;
+}
+
+static void close_judge(void *arg)
+{
+    judge *self = arg;
+    if (self->own) {
+        (void)sqlite3_exec(self->own, "ROLLBACK", NULL, NULL, NULL);
+        (void)sqlite3_close(self->own);
+    }
+    sqlite3_free(self->file);
+    self->own = self->db = NULL;
+    self->file = NULL;
+}
+
+static mw_rc open_judge(void *arg, const char *host, mw_err *err)
+{
+    judge *self = arg;
+    const mx_vtab *vtab = self->vtab;
+    sqlite3 *db = vtab->connection->db;
+    bool own_file = is_own_file(vtab, host);
+    self->file = sqlite3_mprintf("%s", own_file ? mx_place_file(vtab) : host);
+    if (!self->file) return mw_fail(err, MW_NOMEM, "%s", mw_rc_text(MW_NOMEM));
+    if (own_file && sqlite3_txn_state(db, vtab->schema) == SQLITE_TXN_WRITE) {
+        self->db = db;
+        self->schema = vtab->schema;
+        return MW_OK;
+    }
+    int rc = open_connection(self);
+    if (rc == SQLITE_OK) return MW_OK;
+    mw_rc code =
+        fail_host(self, rc, self->own ? sqlite3_errmsg(self->own) : sqlite3_errstr(rc), err);
+    close_judge(self);
+    return code;
+}
+
+/* Several tables may have the store, each with a marker of its own. */
+static int look_for(judge *self, const uint8_t *id, bool *there, bool *named)
+{
+    shadows all;
+    const char *shadow = NULL;
+    *there = *named = false;
+    int rc = open_shadows(&all, self->db, self->schema, &self->vtab->store);
+    if (rc == SQLITE_OK) rc = next_shadow(&all, &shadow);
+    while (rc == SQLITE_OK && shadow && !*there) {
+        char hex[2 * MW_PLEDGE_ID_BYTES + 1];
+        mx_place_put_hex(hex, id, MW_PLEDGE_ID_BYTES);
+        *named = true;
+        rc = has_row(self->db,
+                     sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" WHERE key = 'marker' AND "
+                                     "value = x'%s'",
+                                     self->schema, shadow, hex),
+                     there);
+        if (rc == SQLITE_OK && !*there) rc = next_shadow(&all, &shadow);
+    }
+    close_shadows(&all);
+    return rc;
+}
+
+static mw_rc decide(void *arg, const mw_pledge *pledge, bool *committed, mw_err *err)
+{
+    judge *self = arg;
+    bool named;
+    int rc = look_for(self, pledge->id, committed, &named);
+    if (rc != SQLITE_OK) return fail_host(self, rc, sqlite3_errmsg(self->db), err);
+    if (!named) return fail_host(self, SQLITE_ERROR, "no table there has this store", err);
+    if (!*committed) return MW_OK;
+    /* Whoever committed it may have died before he made it durable, in whatever way. */
+    int sys = pay(self->file, (payment){true, true, true});
+    return sys ? mw_fail_sys(err, sys, "sync of the commit in", self->file) : MW_OK;
+}
+
+mw_rc mx_host_settle(const mx_vtab *vtab, mw_db *db, uint64_t wait_ms, mw_err *err)
+{
+    judge self = {.vtab = vtab, .wait_ms = wait_ms};
+    mw_judge face = {&self, open_judge, decide, close_judge};
+    return mw_db_settle(db, wait_ms, &face, err);
+}
