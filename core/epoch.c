@@ -112,9 +112,11 @@ static mw_rc publish_seal(mw_store *store, const mw_manifest *claim, uint64_t st
     memmove(next->epochs, next->epochs + first, next->epoch_count * sizeof *next->epochs);
     next->boundary = next->number;
     rc = mw_manifest_publish(next, store->dir, err);
-    bool lost = false;
-    if (rc == MW_OK) rc = mw_store_lost_number(store, next->number, &lost, err);
-    if (lost) rc = MW_EXISTS;
+    mw_manifest_range there;
+    if (rc == MW_OK) {
+        rc = mw_store_confirm_number(store, next->number, &there, err);
+        if (rc == MW_OK && there.newest != next->number) rc = MW_EXISTS;
+    }
     if (rc == MW_OK) {
         *seal = next;
     } else {
@@ -369,35 +371,29 @@ mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err)
     return MW_OK;
 }
 
+/* Of one that was loaded, for the fence. Should a peer have moved on, it will find out. */
+static mw_rc know_own_manifest(mw_store *store, mw_err *err)
+{
+    mw_manifest_range there;
+    mw_store_lock(store);
+    uint64_t number = store->version->manifest->number;
+    mw_store_unlock(store);
+    return mw_store_confirm_number(store, number, &there, err);
+}
+
 mw_rc mw_epoch_own(mw_store *store, mw_err *err)
 {
     if (store->owned) return MW_OK;
     if (store->looking && store->undecided_host.size) return undecided(store, err);
     if (!store->segment || store->options.shared) return mw_epoch_takeover(store, NULL, err);
-    mw_rc rc = mw_recover_write_state(store, false, err);
+    mw_rc rc = know_own_manifest(store, err);
+    if (rc == MW_OK) rc = mw_recover_write_state(store, false, err);
     if (rc != MW_OK) return rc;
     become_owner(store);
     return MW_OK;
 }
 
 /* ---- fence ----------------------------------------------------------------------------------- */
-
-/* Is there a manifest that we do not know? Absence of the next number proves something only if ours
-** is seen to exist afterwards; else it may be free because both are long gone. */
-static mw_rc something_newer(mw_store *store, uint64_t number, bool *yes, mw_err *err)
-{
-    char name[MW_MANIFEST_NAME_BYTES];
-    bool next = false;
-    bool ours = false;
-    mw_manifest_name(number + 1, name);
-    int sys = store->env->exists(store->env->ctx, store->dir, name, &next);
-    if (!sys && !next) {
-        mw_manifest_name(number, name);
-        sys = store->env->exists(store->env->ctx, store->dir, name, &ours);
-    }
-    *yes = next || !ours;
-    return sys ? mw_fail_sys(err, sys, "looking for a peer's claim in", store->path) : MW_OK;
-}
 
 /* Claims above a claim that its maker does not seal, and seals it: our synced entries are in. */
 static mw_rc overtake(mw_store *store, const mw_manifest *newest, uint64_t last_position,
@@ -469,9 +465,9 @@ mw_rc mw_epoch_fence(mw_store *store, uint64_t last_position, uint64_t *fence, m
     uint64_t number = store->version->manifest->number;
     mw_store_unlock(store);
     uint64_t deadline = mw_store_deadline(store, SEAL_WAIT_MS);
-    bool newer;
-    mw_rc rc = something_newer(store, number, &newer, err);
-    while (rc == MW_OK && newer) {
+    bool perhaps;
+    mw_rc rc = mw_store_look_above(store, number, &perhaps, err);
+    while (rc == MW_OK && perhaps) {
         mw_manifest *newest;
         bool definite;
         rc = load_newest(store, &newest, err);

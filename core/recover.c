@@ -695,29 +695,11 @@ static int sweep_name(void *arg, const char *name)
     return 0;
 }
 
-static int keep_lowest_manifest(void *arg, const char *name)
-{
-    uint64_t *lowest = arg;
-    uint64_t number;
-    if (mw_manifest_parse_name(name, &number)) *lowest = mw_min(*lowest, number);
-    return 0;
-}
-
-/* From below, so that a manifest that is there proves that none above it is gone. */
 static void remove_old_manifests(mw_store *store, uint64_t boundary)
 {
-    const mw_env *env = store->env;
-    for (;;) {
-        char name[MW_MANIFEST_NAME_BYTES];
-        uint64_t lowest = UINT64_MAX;
-        if (mw_env_list(env, store->dir, keep_lowest_manifest, &lowest) != 0) return;
-        uint64_t number = lowest;
-        for (int sys = 0; !sys && number < boundary; number += !sys) {
-            mw_manifest_name(number, name);
-            sys = env->unlink(env->ctx, store->dir, name);
-        }
-        if (number == lowest) return; /* nothing to do, or it cannot be done now */
-    }
+    mw_manifest_range there;
+    if (mw_manifest_list(store->env, store->dir, &there, NULL) != MW_OK) return;
+    mw_store_remove_manifests(store, there.lowest, boundary);
 }
 
 void mw_recover_sweep(mw_store *store, bool alone)
