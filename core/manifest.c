@@ -842,7 +842,7 @@ mw_rc mw_manifest_list(const mw_env *env, int dir, mw_manifest_range *range, mw_
 
 mw_rc mw_manifest_newest(const mw_env *env, int dir, uint64_t *number, mw_err *err)
 {
-    mw_manifest_range range;
+    mw_manifest_range range = {0};
     mw_rc rc = mw_manifest_list(env, dir, &range, err);
     if (rc == MW_OK) *number = range.newest;
     return rc;
