@@ -192,7 +192,7 @@ static mw_rc take_over(mw_store *store, mw_err *err)
     mw_err cause = {0};
     mw_rc rc = mw_epoch_takeover(store, NULL, &cause);
     if (rc == MW_UNDECIDED || (rc != MW_OK && is_read_only(&cause))) {
-        return mw_epoch_look(store, err);
+        return mw_epoch_look(store, NULL, err);
     }
     return rc == MW_OK ? MW_OK : mw_fail(err, rc, "%s", cause.text);
 }
@@ -315,6 +315,16 @@ const mw_store_id *mw_db_store(const mw_db *db) { return &((const mw_store *)db)
 
 const char *mw_db_path(const mw_db *db) { return ((const mw_store *)db)->path; }
 
+/* Where nothing can be written the answer is good for reading. */
+static mw_rc settle(mw_store *store, const mw_judge *judge, mw_err *err)
+{
+    mw_err cause = {0};
+    mw_rc rc = mw_epoch_takeover(store, judge, &cause);
+    if (rc == MW_OK) return rc;
+    if (is_read_only(&cause) && !store->answered) return mw_epoch_look(store, judge, err);
+    return mw_fail(err, rc, "%s", cause.text);
+}
+
 mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *err)
 {
     mw_store *store = store_of(db);
@@ -324,7 +334,7 @@ mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *e
     bool needed = !store->owned && host; /* else somebody has been quicker */
     if (needed) rc = judge->open(judge->arg, host, err);
     if (needed && rc == MW_OK) {
-        rc = mw_epoch_takeover(store, judge, err);
+        rc = settle(store, judge, err);
         judge->close(judge->arg);
     }
     mw_turn_give(store);
@@ -335,7 +345,7 @@ bool mw_db_undecided(mw_db *db)
 {
     mw_store *store = store_of(db);
     mw_store_lock(store);
-    bool undecided = store->looking && store->undecided_host.size > 0;
+    bool undecided = store->looking && store->undecided_host.size > 0 && !store->answered;
     mw_store_unlock(store);
     return undecided;
 }

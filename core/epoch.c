@@ -326,20 +326,26 @@ static mw_rc sync_logs(mw_store *store, const mw_replay *replay, mw_err *err)
     return MW_OK;
 }
 
-mw_rc mw_epoch_look(mw_store *store, mw_err *err)
+mw_rc mw_epoch_look(mw_store *store, const mw_judge *judge, mw_err *err)
 {
     mw_manifest *manifest;
     mw_replay replay = {0};
     mw_rc rc = load_newest(store, &manifest, err);
     if (rc != MW_OK) return rc;
-    rc = mw_recover_replay(store, manifest, NULL, &replay, err);
+    rc = mw_recover_replay(store, manifest, judge, &replay, err);
+    bool answered = judge && replay.host.size > 0;
+    if (answered) replay.end.position--; /* the log has no answer */
     if (rc == MW_OK && replay.tail.first_position) rc = sync_logs(store, &replay, err);
     const mw_manifest_epoch *sealed = mw_manifest_sealed(manifest);
     uint64_t epoch = sealed ? sealed->epoch : 0;
     if (rc == MW_OK) rc = adopt(store, &replay, manifest, epoch, NULL, err);
     if (rc == MW_OK) {
+        mw_buf_free(&store->undecided_host);
+        mw_store_lock(store);
         store->looking = true;
+        store->answered = answered;
         store->undecided_host = replay.host;
+        mw_store_unlock(store);
         mw_buf_init(&replay.host, store->env);
     }
     mw_replay_free(store->env, &replay);

@@ -556,7 +556,7 @@ static mw_rc settle(replayer *self, const mw_judge *judge)
         .payload = mw_slice_of(position, sizeof position),
     };
     out->undecided = !judge;
-    if (!judge) mw_buf_put_slice(&out->host, mw_buf_slice(&self->host));
+    mw_buf_put_slice(&out->host, mw_buf_slice(&self->host));
     if (mw_buf_check(&out->host, self->err) != MW_OK) return MW_NOMEM;
     return judge ? apply(self, &answer, answer_name) : apply_abort(self, &answer, answer_name);
 }

@@ -21,7 +21,7 @@ typedef struct mw_replay {
     uint64_t last_chain;
     bool last_clean; /* only zeros lie behind that                     */
     bool undecided;  /* a prepare without a decision is left out: it would be the last entry */
-    mw_buf host;     /* undecided: path of the database that has to decide                   */
+    mw_buf host;     /* path of the database that has, or had, to decide; empty: none        */
 } mw_replay;
 
 /* Replays the log of the sealed epochs of `manifest`, from its cursor to the end. Damage (a hole

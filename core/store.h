@@ -81,6 +81,8 @@ typedef struct mw_store {
     uint64_t epoch;          /* [turn] written, [m] read: our epoch once owned          */
     bool looking;            /* [turn] written, [m] read: reads only, see mw_epoch_look */
     mw_buf undecided_host;   /* [turn] path of the host that has to decide, empty: none */
+    bool answered;           /* [turn] written, [m] read: it has been asked, but the answer is not
+                             ** in the log                                               */
     mw_log_segment *segment; /* [turn] that new entries go to: the active generation's  */
     uint64_t segment_number; /* [turn] of the newest segment of our epoch              */
 
