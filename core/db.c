@@ -12,6 +12,7 @@
 #include "hash.h"
 #include "report.h"
 #include "settings.h"
+#include "state.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -171,7 +172,7 @@ static mw_rc take_lock(mw_store *store, mw_err *err)
 static mw_rc resume(mw_store *store, mw_manifest *manifest, bool *clean, mw_err *err)
 {
     mw_replay replay;
-    mw_rc rc = mw_recover_replay(store, manifest, NULL, &replay, err);
+    mw_rc rc = mw_replay_log(store, manifest, NULL, &replay, err);
     *clean = replay.last_clean && !replay.undecided && !replay.last_header.old;
     if (rc == MW_OK && *clean) rc = mw_epoch_resume(store, &replay, err);
     mw_replay_free(store->env, &replay);
@@ -202,7 +203,7 @@ static mw_rc recover(mw_store *store, mw_manifest *manifest, mw_err *err)
 {
     bool clean = true;
     bool written = mw_manifest_epoch_claimed(manifest) > 0;
-    mw_rc rc = written ? mw_recover_read_state(store, &clean, err) : MW_OK;
+    mw_rc rc = written ? mw_state_read(store, &clean, err) : MW_OK;
     if (rc == MW_OK && clean) rc = resume(store, manifest, &clean, err);
     return rc == MW_OK && !clean ? take_over(store, err) : rc;
 }
@@ -263,7 +264,7 @@ mw_rc mw_db_close(mw_db *db, mw_err *err)
     if (rc != MW_OK) mw_fail(err, rc, "%s", store->stopped.text);
     if (rc == MW_OK && store->owned) {
         rc = mw_commit_sync(store, err);
-        if (rc == MW_OK) rc = mw_recover_write_state(store, true, err);
+        if (rc == MW_OK) rc = mw_state_write(store, true, err);
     }
     if (rc == MW_OK && store->parked.rc != MW_OK) {
         rc = mw_fail(err, store->parked.rc, "%s", store->parked.text);

@@ -2,7 +2,7 @@
 #ifndef MW_EPOCH_H
 #define MW_EPOCH_H
 
-#include "recover.h"
+#include "replay.h"
 #include "store.h"
 
 /* Claims the next epoch, replays the log of the older ones to its end, seals, and makes the result

@@ -791,7 +791,7 @@ mw_rc mw_manifest_publish(const mw_manifest *manifest, int dir, mw_err *err)
         mw_manifest_name(manifest->number, name);
         rc = mw_env_publish(manifest->env, dir, name, mw_buf_slice(&buf), &cause);
         /* A peer removes a temporary file only when the number is taken, or has been
-        ** (recover.c). */
+        ** (leftovers.c). */
         if (rc == MW_MISSING) rc = MW_EXISTS;
         if (rc != MW_OK && rc != MW_EXISTS && err && err->rc == MW_OK) *err = cause;
     }
