@@ -469,7 +469,7 @@ static void a_killed_process_leaves_its_writes_to_the_machine(void **state)
 {
     (void)state;
     place at = open_place(512);
-    assert_int_equal(at.env->file_lock(at.env->ctx, at.file), 0);
+    assert_int_equal(at.env->file_lock(at.env->ctx, at.file, 0, 0, MW_LOCK_EXCLUSIVE), 0);
     assert_int_equal(write_fill(&at, 'n', 512, 0), 0);
     sim *after = sim_kill(at.world);
     const mw_env *env = sim_env(after);
@@ -485,7 +485,7 @@ static void a_killed_process_leaves_its_writes_to_the_machine(void **state)
     place next = {.world = after, .env = env};
     assert_int_equal(env->dir_open(env->ctx, "store", false, &next.dir), 0);
     assert_int_equal(env->file_open(env->ctx, next.dir, "f", MW_OPEN_WRITE, &next.file), 0);
-    assert_int_equal(env->file_lock(env->ctx, next.file), 0);
+    assert_int_equal(env->file_lock(env->ctx, next.file, 0, 0, MW_LOCK_EXCLUSIVE), 0);
     close_place(&next);
     close_place(&at);
 }
@@ -531,12 +531,12 @@ static void locks_exclude_other_open_files(void **state)
     (void)state;
     place at = open_place(0);
     int other = -1;
-    assert_int_equal(at.env->file_lock(at.env->ctx, at.file), 0);
-    assert_int_equal(at.env->file_lock(at.env->ctx, at.file), 0);
+    assert_int_equal(at.env->file_lock(at.env->ctx, at.file, 0, 0, MW_LOCK_EXCLUSIVE), 0);
+    assert_int_equal(at.env->file_lock(at.env->ctx, at.file, 0, 0, MW_LOCK_EXCLUSIVE), 0);
     assert_int_equal(at.env->file_open(at.env->ctx, at.dir, "f", MW_OPEN_ENSURE, &other), 0);
-    assert_int_equal(at.env->file_lock(at.env->ctx, other), EAGAIN);
+    assert_int_equal(at.env->file_lock(at.env->ctx, other, 0, 0, MW_LOCK_EXCLUSIVE), EAGAIN);
     assert_int_equal(at.env->file_close(at.env->ctx, at.file), 0);
-    assert_int_equal(at.env->file_lock(at.env->ctx, other), 0);
+    assert_int_equal(at.env->file_lock(at.env->ctx, other, 0, 0, MW_LOCK_EXCLUSIVE), 0);
     at.file = other;
     close_place(&at);
 }
