@@ -160,7 +160,7 @@ static mw_rc take_lock(mw_store *store, mw_err *err)
     if (store->options.shared) return MW_OK;
     int sys = mw_env_open(env, store->dir, lock_name, MW_OPEN_ENSURE, &store->lock_file);
     if (sys) return mw_fail_sys(err, sys, "opening the lock", store->path);
-    sys = env->file_lock(env->ctx, store->lock_file);
+    sys = env->file_lock(env->ctx, store->lock_file, 0, 0, MW_LOCK_EXCLUSIVE);
     if (sys == EAGAIN || sys == EACCES) {
         return mw_fail(err, MW_BUSY, "%s is open in another process: close it there first",
                        store->path);

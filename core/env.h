@@ -26,6 +26,15 @@ typedef enum mw_open {
     MW_OPEN_ENSURE, /* made when absent; reading and writing                           */
 } mw_open;
 
+/* How a range of a file is locked. */
+typedef enum mw_lock {
+    MW_LOCK_NONE,
+    MW_LOCK_SHARED,    /* others may share it             */
+    MW_LOCK_EXCLUSIVE, /* needs a file open for writing   */
+} mw_lock;
+
+enum { MW_MAP_BYTES_MAX = 4096 }; /* of a file's start can be mapped: a page of any machine */
+
 /* Which file it is. No two files that are there at the same time have the same, and one is there as
 ** long as it has a name or is open; afterwards another may get it. */
 typedef struct mw_file_id {
@@ -62,10 +71,25 @@ typedef struct mw_env {
     int (*file_sync)(void *ctx, int file);
     /* Reserves room and grows the file to offset + bytes; new bytes read as zero. */
     int (*file_allocate)(void *ctx, int file, uint64_t offset, uint64_t bytes);
-    /* Takes the whole file's lock without waiting, held by this open file until file_close: never
-    ** lost by closing another descriptor, never kept by a forked child after its parent's close.
-    ** EAGAIN when somebody else holds it. */
-    int (*file_lock)(void *ctx, int file);
+    /* Locks a range, bytes 0: all from offset on, without waiting. EAGAIN: another open file has a
+    ** lock there, and one of the two is exclusive. What this open file holds in the range itself is
+    ** converted in one step, or left as it was when that fails; what it holds outside stays. EINVAL:
+    ** a byte past INT64_MAX. The file need not have the bytes.
+    **
+    ** A lock belongs to the open file: file_close or the end of the process gives it up, never the
+    ** closing of another one. A forked child has copies of its parent's open files, with which it
+    ** may do nothing but close them (and unmap): that leaves the parent its locks, and the parent's
+    ** file_close gives them up for both. If the parent dies they last until the child closes. */
+    int (*file_lock)(void *ctx, int file, uint64_t offset, uint64_t bytes, mw_lock how);
+    /* Has another open file a lock there, of either kind? */
+    int (*file_lock_test)(void *ctx, int file, uint64_t offset, uint64_t bytes, bool *held);
+    /* Maps the first bytes of a file that is open for writing (EACCES) and has that many (EINVAL):
+    ** memory that is the file, for all processes that map it, for reads and writes of it. What is
+    ** stored there outlives the process, but may or may not outlive the machine, whatever else
+    ** did, until a file_sync. It stays mapped after file_close, until file_unmap with the same
+    ** bytes, and is aligned for anything. C11 atomics work on it. */
+    int (*file_map)(void *ctx, int file, size_t bytes, void **at);
+    void (*file_unmap)(void *ctx, void *at, size_t bytes); /* at NULL: nothing */
 
     /* Names. link gives a second name, EEXIST when it is taken: the atomic create-exclusive. */
     int (*link)(void *ctx, int dir, const char *from, const char *to);

@@ -2,9 +2,15 @@
 **
 ** Everything is reached from an open directory, so that a process that changes its working
 ** directory, or a folder that is renamed, does not lead an open store astray. Descriptors are never
-** inherited over exec. Locks are those of the open file description (OFD): a POSIX record lock
-** would vanish as soon as any other descriptor of the file is closed in the process. Threads of
-** ours block all signals: the host's handlers run on the host's threads.
+** inherited over exec. Threads of ours block all signals: the host's handlers run on the host's
+** threads.
+**
+** Locks are those of the open file description (OFD): a POSIX record lock would vanish as soon as
+** any other descriptor of the file is closed in the process. But a description lives as long as
+** anything refers to it, and its locks with it: a copy of the descriptor in a forked child, a
+** mapping made through it. So file_close gives them up by name, and only in the process that took
+** them: a child that closes its copy must not unlock its parent's. Who took them is written into
+** the description itself, as its owner (which else only says who gets its signals; it has none).
 **
 ** Durability: fdatasync writes content and size, fsync of a directory its names. */
 #include "env.h"
@@ -16,6 +22,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -105,12 +112,11 @@ static int close_descriptor(void *ctx, int fd)
     return close(fd) && errno != EINTR ? errno : 0;
 }
 
-/* A forked child has a copy of the descriptor, and the lock is one with it: it must not outlive its
-** holder's close. */
+/* Before the close: afterwards a child or a mapping may still have the locks. */
 static int file_close(void *ctx, int file)
 {
     struct flock none = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-    (void)fcntl(file, F_OFD_SETLK, &none);
+    if (fcntl(file, F_GETOWN) == getpid()) (void)fcntl(file, F_OFD_SETLK, &none);
     return close_descriptor(ctx, file);
 }
 
@@ -243,12 +249,58 @@ static int file_allocate(void *ctx, int file, uint64_t offset, uint64_t bytes)
     return append_zeros(file, offset + bytes);
 }
 
-static int file_lock(void *ctx, int file)
+/* False: there are no such bytes. */
+static bool set_range(struct flock *lock, uint64_t offset, uint64_t bytes)
+{
+    const uint64_t last = INT64_MAX;
+    if (offset > last || (bytes > 0 && bytes - 1 > last - offset)) return false;
+    lock->l_start = (off_t)offset;
+    lock->l_len = offset + bytes > last ? 0 : (off_t)bytes; /* 0: up to the last one */
+    return true;
+}
+
+static int file_lock(void *ctx, int file, uint64_t offset, uint64_t bytes, mw_lock how)
+{
+    static const short types[] = {
+        [MW_LOCK_NONE] = F_UNLCK, [MW_LOCK_SHARED] = F_RDLCK, [MW_LOCK_EXCLUSIVE] = F_WRLCK};
+    (void)ctx;
+    struct flock lock = {.l_type = types[how], .l_whence = SEEK_SET};
+    if (!set_range(&lock, offset, bytes)) return EINVAL;
+    if (fcntl(file, F_OFD_SETLK, &lock)) return errno == EACCES ? EAGAIN : errno;
+    /* Where a kernel refuses this the lock is good all the same, only file_close leaves it to the
+    ** kernel to give it up. */
+    if (how != MW_LOCK_NONE) (void)fcntl(file, F_SETOWN, getpid());
+    return 0;
+}
+
+static int file_lock_test(void *ctx, int file, uint64_t offset, uint64_t bytes, bool *held)
 {
     (void)ctx;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(file, F_OFD_SETLK, &lock) == 0) return 0;
-    return errno == EACCES ? EAGAIN : errno;
+    if (!set_range(&lock, offset, bytes)) return EINVAL;
+    if (fcntl(file, F_OFD_GETLK, &lock)) return errno;
+    *held = lock.l_type != F_UNLCK;
+    return 0;
+}
+
+/* The size is asked for because to touch what lies behind the end of the file is death. */
+static int file_map(void *ctx, int file, size_t bytes, void **at)
+{
+    uint64_t size = 0;
+    if (bytes == 0 || bytes > MW_MAP_BYTES_MAX) return EINVAL;
+    int sys = file_size(ctx, file, &size);
+    if (sys) return sys;
+    if (size < bytes) return EINVAL;
+    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (mapped == MAP_FAILED) return errno;
+    *at = mapped;
+    return 0;
+}
+
+static void file_unmap(void *ctx, void *at, size_t bytes)
+{
+    (void)ctx;
+    if (at) (void)munmap(at, bytes);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -495,6 +547,9 @@ const mw_env *mw_env_posix(void)
         .file_sync = file_sync,
         .file_allocate = file_allocate,
         .file_lock = file_lock,
+        .file_lock_test = file_lock_test,
+        .file_map = file_map,
+        .file_unmap = file_unmap,
         .link = name_link,
         .unlink = name_unlink,
         .exists = name_exists,

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -522,65 +523,456 @@ static void allocation_grows_with_zeros_and_keeps_content(void **state)
     assert_int_equal(env->dir_remove(env->ctx, path), 0);
 }
 
-/* A record lock of POSIX would be lost by the close of `other`. */
+/* ---- locks and mappings, of both worlds ----------------------------------------------------- */
+
+enum { FILES = 3, WORLDS = 2 };
+
+/* A file of a world, open several times: as by as many processes. */
+typedef struct desk {
+    const mw_env *env;
+    sim *world; /* NULL: the real one */
+    char path[96];
+    int dir;
+    int files[FILES];
+} desk;
+
+static int open_again(const desk *at, mw_open how)
+{
+    int file = -1;
+    assert_int_equal(at->env->file_open(at->env->ctx, at->dir, "f", how, &file), 0);
+    return file;
+}
+
+static desk open_desk(bool simulated)
+{
+    desk at = {.world = simulated ? sim_create() : NULL};
+    at.env = simulated ? sim_env(at.world) : mw_env_posix();
+    snprintf(at.path, sizeof at.path, "%s/store", simulated ? "" : root);
+    if (simulated) sim_make_dir(at.world, "store");
+    assert_int_equal(at.env->dir_open(at.env->ctx, at.path, true, &at.dir), 0);
+    for (int i = 0; i < FILES; i++) at.files[i] = open_again(&at, MW_OPEN_ENSURE);
+    return at;
+}
+
+static void close_desk(desk *at)
+{
+    const mw_env *env = at->env;
+    for (int i = 0; i < FILES; i++) {
+        if (at->files[i] >= 0) assert_int_equal(env->file_close(env->ctx, at->files[i]), 0);
+    }
+    assert_int_equal(env->unlink(env->ctx, at->dir, "f"), 0);
+    assert_int_equal(env->dir_close(env->ctx, at->dir), 0);
+    assert_int_equal(env->dir_remove(env->ctx, at->path), 0);
+    if (!at->world) return;
+    assert_int_equal(sim_open_count(at->world), 0);
+    assert_int_equal(sim_object_count(at->world), 0);
+    sim_destroy(at->world);
+}
+
+static int lock(const desk *at, int file, uint64_t offset, uint64_t bytes, mw_lock how)
+{
+    return at->env->file_lock(at->env->ctx, at->files[file], offset, bytes, how);
+}
+
+static bool is_held(const desk *at, int file, uint64_t offset, uint64_t bytes)
+{
+    bool held = false;
+    int sys = at->env->file_lock_test(at->env->ctx, at->files[file], offset, bytes, &held);
+    assert_int_equal(sys, 0);
+    return held;
+}
+
+static void locks_of_ranges_are_apart_and_converted(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WORLDS; i++) {
+        desk at = open_desk(i);
+        assert_int_equal(lock(&at, 0, 10, 10, MW_LOCK_EXCLUSIVE), 0);
+        assert_int_equal(lock(&at, 1, 0, 10, MW_LOCK_EXCLUSIVE), 0); /* its neighbours are free */
+        assert_int_equal(lock(&at, 1, 20, 0, MW_LOCK_SHARED), 0);
+        assert_int_equal(lock(&at, 2, 1000, 1, MW_LOCK_SHARED), 0);
+        assert_int_equal(lock(&at, 1, 19, 1, MW_LOCK_SHARED), EAGAIN);
+        /* A hole in the middle; a byte of it shared. */
+        assert_int_equal(lock(&at, 0, 13, 3, MW_LOCK_NONE), 0);
+        assert_int_equal(lock(&at, 0, 14, 1, MW_LOCK_SHARED), 0);
+        assert_false(is_held(&at, 2, 13, 1));
+        assert_true(is_held(&at, 2, 14, 1));
+        assert_true(is_held(&at, 2, 12, 1));
+        assert_true(is_held(&at, 2, 16, 1));
+        assert_false(is_held(&at, 0, 10, 10)); /* one's own are none */
+        assert_int_equal(lock(&at, 1, 14, 1, MW_LOCK_SHARED), 0);
+        /* All or nothing: byte 14 is shared with another, so none of the range is converted. */
+        assert_int_equal(lock(&at, 0, 13, 2, MW_LOCK_EXCLUSIVE), EAGAIN);
+        assert_false(is_held(&at, 2, 13, 1));
+        assert_int_equal(lock(&at, 2, 14, 1, MW_LOCK_SHARED), 0);
+        assert_int_equal(lock(&at, 0, 0, 0, MW_LOCK_NONE), 0);
+        assert_int_equal(lock(&at, 2, 10, 4, MW_LOCK_EXCLUSIVE), 0);
+        assert_int_equal(lock(&at, 2, 15, 5, MW_LOCK_EXCLUSIVE), 0);
+        close_desk(&at);
+    }
+}
+
+static void locks_reach_to_the_last_byte(void **state)
+{
+    static const uint64_t last = INT64_MAX;
+    (void)state;
+    for (int i = 0; i < WORLDS; i++) {
+        desk at = open_desk(i);
+        assert_int_equal(lock(&at, 0, last, 1, MW_LOCK_EXCLUSIVE), 0);
+        assert_false(is_held(&at, 1, 0, last));
+        assert_true(is_held(&at, 1, 0, last + 1));
+        assert_true(is_held(&at, 1, 0, 0));
+        assert_int_equal(lock(&at, 1, last, 0, MW_LOCK_SHARED), EAGAIN);
+        assert_int_equal(lock(&at, 1, last, 2, MW_LOCK_SHARED), EINVAL);
+        assert_int_equal(lock(&at, 1, last + 1, 0, MW_LOCK_SHARED), EINVAL);
+        assert_int_equal(lock(&at, 1, 1, last + 1, MW_LOCK_NONE), EINVAL);
+        bool held;
+        assert_int_equal(
+            at.env->file_lock_test(at.env->ctx, at.files[0], UINT64_MAX, 1, &held), EINVAL);
+        assert_int_equal(lock(&at, 0, last, 0, MW_LOCK_NONE), 0);
+        assert_int_equal(lock(&at, 1, 0, last + 1, MW_LOCK_EXCLUSIVE), 0);
+        close_desk(&at);
+    }
+}
+
+static void exclusive_locks_need_a_file_to_write(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WORLDS; i++) {
+        desk at = open_desk(i);
+        at.env->file_close(at.env->ctx, at.files[1]);
+        at.files[1] = open_again(&at, MW_OPEN_READ);
+        assert_int_equal(lock(&at, 1, 5, 1, MW_LOCK_EXCLUSIVE), EBADF);
+        assert_int_equal(lock(&at, 1, 5, 1, MW_LOCK_SHARED), 0);
+        assert_int_equal(lock(&at, 0, 5, 1, MW_LOCK_EXCLUSIVE), EAGAIN);
+        assert_int_equal(lock(&at, 0, 5, 1, MW_LOCK_SHARED), 0);
+        assert_true(is_held(&at, 1, 5, 1));
+        close_desk(&at);
+    }
+}
+
+/* A record lock of POSIX would be lost by the close of another. */
 static void locks_belong_to_the_open_file(void **state)
 {
     (void)state;
-    const mw_env *env = mw_env_posix();
-    char path[96];
-    int dir = open_store(path, true);
-    int holder = -1;
-    int other = -1;
-    assert_int_equal(env->file_open(env->ctx, dir, "lock", MW_OPEN_ENSURE, &holder), 0);
-    assert_int_equal(env->file_lock(env->ctx, holder), 0);
-    assert_int_equal(env->file_lock(env->ctx, holder), 0);
-    for (int round = 0; round < 2; round++) {
-        assert_int_equal(env->file_open(env->ctx, dir, "lock", MW_OPEN_ENSURE, &other), 0);
-        assert_int_equal(env->file_lock(env->ctx, other), EAGAIN);
-        assert_int_equal(env->file_close(env->ctx, other), 0);
+    for (int i = 0; i < WORLDS; i++) {
+        desk at = open_desk(i);
+        assert_int_equal(lock(&at, 0, 0, 0, MW_LOCK_EXCLUSIVE), 0);
+        assert_int_equal(lock(&at, 0, 0, 0, MW_LOCK_EXCLUSIVE), 0);
+        for (int round = 0; round < 2; round++) {
+            assert_int_equal(lock(&at, 1, 0, 0, MW_LOCK_EXCLUSIVE), EAGAIN);
+            assert_int_equal(at.env->file_close(at.env->ctx, at.files[1]), 0);
+            at.files[1] = open_again(&at, MW_OPEN_ENSURE);
+        }
+        assert_int_equal(at.env->file_close(at.env->ctx, at.files[0]), 0);
+        assert_int_equal(lock(&at, 1, 0, 0, MW_LOCK_EXCLUSIVE), 0);
+        at.files[0] = -1;
+        close_desk(&at);
     }
-    assert_int_equal(env->file_close(env->ctx, holder), 0);
-    assert_int_equal(env->file_open(env->ctx, dir, "lock", MW_OPEN_ENSURE, &other), 0);
-    assert_int_equal(env->file_lock(env->ctx, other), 0);
-    assert_int_equal(env->file_close(env->ctx, other), 0);
-    assert_int_equal(env->unlink(env->ctx, dir, "lock"), 0);
-    env->dir_close(env->ctx, dir);
-    assert_int_equal(env->dir_remove(env->ctx, path), 0);
+}
+
+/* Both worlds answer the same to the same, over every sort of overlap. */
+static void simulated_locks_are_those_of_the_kernel(void **state)
+{
+    (void)state;
+    desk at[WORLDS] = {open_desk(false), open_desk(true)};
+    uint64_t random = 88172645463325252u;
+    int taken = 0;
+    for (int step = 0; step < 20000; step++) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        int file = (int)((random >> 8) % FILES);
+        uint64_t base = (random >> 16) % 4 ? 0 : (uint64_t)INT64_MAX - 12;
+        uint64_t offset = base + (random >> 24) % 12;
+        uint64_t bytes = (random >> 32) % 6;
+        mw_lock how = (mw_lock)((random >> 40) % 3);
+        int sys[WORLDS];
+        for (int i = 0; i < WORLDS; i++) {
+            if ((random >> 48) % 100 == 0) {
+                at[i].env->file_close(at[i].env->ctx, at[i].files[file]);
+                at[i].files[file] = open_again(&at[i], MW_OPEN_ENSURE);
+            }
+            sys[i] = lock(&at[i], file, offset, bytes, how);
+        }
+        assert_int_equal(sys[0], sys[1]);
+        taken += sys[0] == 0;
+        for (uint64_t b = offset < 2 ? 0 : offset - 2; sys[0] != EINVAL && b <= offset + 1; b++) {
+            assert_int_equal(is_held(&at[0], file, b, 1), is_held(&at[1], file, b, 1));
+        }
+    }
+    assert_in_range(taken, 4000, 16000);
+    for (int i = 0; i < WORLDS; i++) close_desk(&at[i]);
+}
+
+static void *map(const desk *at, int file, size_t bytes)
+{
+    void *page = NULL;
+    assert_int_equal(at->env->file_map(at->env->ctx, at->files[file], bytes, &page), 0);
+    assert_non_null(page);
+    return page;
+}
+
+static void a_mapping_is_the_file(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WORLDS; i++) {
+        desk at = open_desk(i);
+        const mw_env *env = at.env;
+        assert_int_equal(mw_env_write(env, at.files[0], "f", "0123456789", 10, 0, NULL), MW_OK);
+        assert_int_equal(mw_env_allocate(env, at.files[0], 0, MW_MAP_BYTES_MAX), 0);
+        char *first = map(&at, 0, MW_MAP_BYTES_MAX);
+        char *second = map(&at, 1, 10);
+        assert_memory_equal(first, "0123456789\0", 11);
+        assert_memory_equal(second, "0123456789", 10);
+        first[1] = 'a';
+        second[2] = 'b';
+        first[4095] = 'z';
+        assert_memory_equal(second, "0ab3", 4);
+        char back[12];
+        assert_int_equal(mw_env_read(env, at.files[2], "f", back, 12, 0, NULL), MW_OK);
+        assert_memory_equal(back, "0ab3456789\0", 12);
+        assert_int_equal(mw_env_read(env, at.files[2], "f", back, 1, 4095, NULL), MW_OK);
+        assert_int_equal(back[0], 'z');
+        assert_int_equal(mw_env_write(env, at.files[2], "f", "CD", 2, 3, NULL), MW_OK);
+        assert_memory_equal(first, "0abCD56789", 10);
+        env->file_unmap(env->ctx, first, MW_MAP_BYTES_MAX);
+        assert_memory_equal(second, "0abCD56789", 10);
+        env->file_unmap(env->ctx, second, 10);
+        env->file_unmap(env->ctx, NULL, 10);
+        assert_int_equal(mw_env_read(env, at.files[2], "f", back, 5, 0, NULL), MW_OK);
+        assert_memory_equal(back, "0abCD", 5);
+        close_desk(&at);
+    }
+}
+
+static void only_what_is_there_can_be_mapped(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WORLDS; i++) {
+        desk at = open_desk(i);
+        const mw_env *env = at.env;
+        void *page = NULL;
+        assert_int_equal(env->file_map(env->ctx, at.files[0], 1, &page), EINVAL);
+        assert_int_equal(mw_env_allocate(env, at.files[0], 0, 2 * MW_MAP_BYTES_MAX), 0);
+        assert_int_equal(env->file_map(env->ctx, at.files[0], 0, &page), EINVAL);
+        assert_int_equal(env->file_map(env->ctx, at.files[0], MW_MAP_BYTES_MAX + 1, &page), EINVAL);
+        int reader = open_again(&at, MW_OPEN_READ);
+        assert_int_equal(env->file_map(env->ctx, reader, 1, &page), EACCES);
+        env->file_close(env->ctx, reader);
+        assert_null(page);
+        close_desk(&at);
+    }
+}
+
+/* For the kernel the file is in use as long as it is mapped: its locks must not be. */
+static void a_mapping_outlives_the_close_and_locks_do_not(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WORLDS; i++) {
+        desk at = open_desk(i);
+        assert_int_equal(mw_env_allocate(at.env, at.files[0], 0, 64), 0);
+        assert_int_equal(lock(&at, 0, 7, 1, MW_LOCK_EXCLUSIVE), 0);
+        char *page = map(&at, 0, 64);
+        assert_int_equal(at.env->file_close(at.env->ctx, at.files[0]), 0);
+        at.files[0] = -1;
+        assert_int_equal(lock(&at, 1, 7, 1, MW_LOCK_EXCLUSIVE), 0);
+        page[5] = 'x';
+        char back = 0;
+        assert_int_equal(mw_env_read(at.env, at.files[1], "f", &back, 1, 5, NULL), MW_OK);
+        assert_int_equal(back, 'x');
+        at.env->file_unmap(at.env->ctx, page, 64);
+        close_desk(&at);
+    }
+}
+
+/* ---- locks and mappings between processes --------------------------------------------------- */
+
+/* A child process with a pipe each way. */
+typedef struct child {
+    pid_t pid; /* 0: we are it */
+    int to;
+    int from;
+} child;
+
+static child start_child(void)
+{
+    int down[2];
+    int up[2];
+    assert_int_equal(pipe(down), 0);
+    assert_int_equal(pipe(up), 0);
+    child made = {.pid = fork()};
+    assert_true(made.pid >= 0);
+    bool own = made.pid == 0;
+    made.to = own ? up[1] : down[1];
+    made.from = own ? down[0] : up[0];
+    close(own ? up[0] : up[1]);
+    close(own ? down[1] : down[0]);
+    return made;
+}
+
+static void tell(const child *other, char word)
+{
+    if (write(other->to, &word, 1) != 1) abort();
+}
+
+static char hear(const child *other)
+{
+    char word = 0;
+    return read(other->from, &word, 1) == 1 ? word : 0; /* 0: it is gone */
+}
+
+static int end_child(const child *other)
+{
+    int status = -1;
+    close(other->to);
+    assert_int_equal(waitpid(other->pid, &status, 0), other->pid);
+    close(other->from);
+    return status;
+}
+
+static void locks_exclude_other_processes_until_they_die(void **state)
+{
+    (void)state;
+    desk at = open_desk(false);
+    child other = start_child();
+    if (other.pid == 0) {
+        at.files[0] = open_again(&at, MW_OPEN_WRITE); /* its own: not the copy */
+        tell(&other, lock(&at, 0, 3, 1, MW_LOCK_EXCLUSIVE) == 0 ? 'y' : 'n');
+        hear(&other);
+        tell(&other, lock(&at, 0, 5, 1, MW_LOCK_EXCLUSIVE) == EAGAIN ? 'y' : 'n');
+        tell(&other, lock(&at, 0, 5, 1, MW_LOCK_SHARED) == 0 ? 'y' : 'n');
+        hear(&other);
+        raise(SIGKILL);
+    }
+    assert_int_equal(hear(&other), 'y');
+    assert_true(is_held(&at, 0, 0, 0));
+    assert_int_equal(lock(&at, 0, 3, 1, MW_LOCK_SHARED), EAGAIN);
+    assert_int_equal(lock(&at, 0, 5, 1, MW_LOCK_SHARED), 0);
+    tell(&other, 'g');
+    assert_int_equal(hear(&other), 'y');
+    assert_int_equal(hear(&other), 'y');
+    assert_int_equal(lock(&at, 0, 5, 1, MW_LOCK_EXCLUSIVE), EAGAIN);
+    tell(&other, 'g');
+    int status = end_child(&other);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_false(is_held(&at, 0, 0, 0));
+    assert_int_equal(lock(&at, 0, 0, 0, MW_LOCK_EXCLUSIVE), 0);
+    close_desk(&at);
 }
 
 /* A pre-forked child that lives on must not keep the store of its parent locked. */
 static void a_forked_child_does_not_keep_the_lock(void **state)
 {
     (void)state;
-    const mw_env *env = mw_env_posix();
-    char path[96];
-    int dir = open_store(path, true);
-    int holder = -1;
-    int other = -1;
-    int ends[2];
-    assert_int_equal(pipe(ends), 0);
-    assert_int_equal(env->file_open(env->ctx, dir, "lock", MW_OPEN_ENSURE, &holder), 0);
-    assert_int_equal(env->file_lock(env->ctx, holder), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        char byte;
-        close(ends[1]);
-        _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1); /* until the parent closes its end */
+    desk at = open_desk(false);
+    assert_int_equal(mw_env_allocate(at.env, at.files[0], 0, 64), 0);
+    assert_int_equal(lock(&at, 0, 0, 0, MW_LOCK_EXCLUSIVE), 0);
+    void *page = map(&at, 0, 64);
+    child other = start_child();
+    if (other.pid == 0) {
+        hear(&other); /* until the parent closes its end */
+        _exit(0);
     }
-    assert_int_equal(env->file_close(env->ctx, holder), 0);
-    assert_int_equal(env->file_open(env->ctx, dir, "lock", MW_OPEN_ENSURE, &other), 0);
-    assert_int_equal(env->file_lock(env->ctx, other), 0);
-    close(ends[1]);
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    close(ends[0]);
-    assert_int_equal(env->file_close(env->ctx, other), 0);
-    assert_int_equal(env->unlink(env->ctx, dir, "lock"), 0);
-    env->dir_close(env->ctx, dir);
-    assert_int_equal(env->dir_remove(env->ctx, path), 0);
+    assert_int_equal(at.env->file_close(at.env->ctx, at.files[0]), 0);
+    at.files[0] = -1;
+    at.env->file_unmap(at.env->ctx, page, 64);
+    assert_int_equal(lock(&at, 1, 0, 0, MW_LOCK_EXCLUSIVE), 0);
+    assert_int_equal(end_child(&other), 0);
+    close_desk(&at);
 }
+
+/* The child's copy is the same open file, its lock the parent's; what the child opens is its own. */
+static void a_childs_close_leaves_its_parent_the_lock(void **state)
+{
+    (void)state;
+    desk at = open_desk(false);
+    assert_int_equal(lock(&at, 0, 7, 1, MW_LOCK_EXCLUSIVE), 0);
+    child other = start_child();
+    if (other.pid == 0) {
+        int sys = at.env->file_close(at.env->ctx, at.files[0]);
+        at.files[0] = open_again(&at, MW_OPEN_WRITE);
+        bool right = sys == 0 && lock(&at, 0, 7, 1, MW_LOCK_SHARED) == EAGAIN;
+        right = right && lock(&at, 0, 8, 1, MW_LOCK_EXCLUSIVE) == 0;
+        at.env->file_close(at.env->ctx, at.files[0]);
+        tell(&other, right ? 'y' : 'n');
+        hear(&other);
+        _exit(0);
+    }
+    assert_int_equal(hear(&other), 'y');
+    assert_int_equal(lock(&at, 1, 7, 1, MW_LOCK_SHARED), EAGAIN);
+    assert_int_equal(lock(&at, 1, 8, 1, MW_LOCK_EXCLUSIVE), 0);
+    assert_int_equal(end_child(&other), 0);
+    assert_int_equal(lock(&at, 1, 7, 1, MW_LOCK_SHARED), EAGAIN);
+    close_desk(&at);
+}
+
+/* Takes a lock, leaves a child behind that has a copy of it, and dies. */
+static void die_with_an_heir(desk *at, const child *parent)
+{
+    at->files[0] = open_again(at, MW_OPEN_WRITE);
+    if (lock(at, 0, 7, 1, MW_LOCK_EXCLUSIVE)) abort();
+    pid_t heir = fork();
+    if (heir != 0) {
+        tell(parent, 'l');
+        raise(SIGKILL);
+    }
+    hear(parent); /* comes after its parent's death */
+    at->env->file_close(at->env->ctx, at->files[0]);
+    tell(parent, 'c');
+    _exit(0);
+}
+
+/* What can be had of the kernel: the last copy takes the lock along. */
+static void a_lock_outlives_its_holder_in_a_forked_child(void **state)
+{
+    (void)state;
+    desk at = open_desk(false);
+    child other = start_child();
+    if (other.pid == 0) die_with_an_heir(&at, &other);
+    assert_int_equal(hear(&other), 'l');
+    int status = 0;
+    assert_int_equal(waitpid(other.pid, &status, 0), other.pid);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(lock(&at, 1, 7, 1, MW_LOCK_SHARED), EAGAIN);
+    tell(&other, 'g');
+    assert_int_equal(hear(&other), 'c');
+    assert_int_equal(lock(&at, 1, 7, 1, MW_LOCK_EXCLUSIVE), 0);
+    close(other.to);
+    close(other.from);
+    close_desk(&at);
+}
+
+static void a_mapping_is_seen_by_other_processes_and_outlives_a_kill(void **state)
+{
+    (void)state;
+    desk at = open_desk(false);
+    assert_int_equal(mw_env_allocate(at.env, at.files[0], 0, MW_MAP_BYTES_MAX), 0);
+    _Atomic uint64_t *words = map(&at, 0, MW_MAP_BYTES_MAX);
+    child other = start_child();
+    if (other.pid == 0) {
+        at.files[0] = open_again(&at, MW_OPEN_WRITE);
+        _Atomic uint64_t *own = map(&at, 0, MW_MAP_BYTES_MAX);
+        for (int i = 0; i < 1000; i++) atomic_fetch_add(&own[3], 1);
+        tell(&other, 'd');
+        while (atomic_load(&own[4]) != 5) {}
+        atomic_store(&own[511], 6);
+        raise(SIGKILL);
+    }
+    for (int i = 0; i < 1000; i++) atomic_fetch_add(&words[3], 1);
+    assert_int_equal(hear(&other), 'd');
+    assert_int_equal(atomic_load(&words[3]), 2000);
+    atomic_store(&words[4], 5);
+    assert_true(WIFSIGNALED(end_child(&other)));
+    assert_int_equal(atomic_load(&words[511]), 6);
+    at.env->file_unmap(at.env->ctx, words, MW_MAP_BYTES_MAX);
+    uint64_t back = 0;
+    assert_int_equal(mw_env_read(at.env, at.files[1], "f", &back, 8, 511 * 8, NULL), MW_OK);
+    assert_int_equal(back, 6);
+    close_desk(&at);
+}
+
+/* ---- the real world, continued -------------------------------------------------------------- */
 
 static void publication_works_for_real_and_survives_a_rename(void **state)
 {
@@ -722,8 +1114,19 @@ int main(void)
         cmocka_unit_test(files_open_as_asked),
         cmocka_unit_test(a_file_is_known_by_what_it_is),
         cmocka_unit_test(allocation_grows_with_zeros_and_keeps_content),
+        cmocka_unit_test(locks_of_ranges_are_apart_and_converted),
+        cmocka_unit_test(locks_reach_to_the_last_byte),
+        cmocka_unit_test(exclusive_locks_need_a_file_to_write),
         cmocka_unit_test(locks_belong_to_the_open_file),
+        cmocka_unit_test(simulated_locks_are_those_of_the_kernel),
+        cmocka_unit_test(a_mapping_is_the_file),
+        cmocka_unit_test(only_what_is_there_can_be_mapped),
+        cmocka_unit_test(a_mapping_outlives_the_close_and_locks_do_not),
+        cmocka_unit_test(locks_exclude_other_processes_until_they_die),
         cmocka_unit_test(a_forked_child_does_not_keep_the_lock),
+        cmocka_unit_test(a_childs_close_leaves_its_parent_the_lock),
+        cmocka_unit_test(a_lock_outlives_its_holder_in_a_forked_child),
+        cmocka_unit_test(a_mapping_is_seen_by_other_processes_and_outlives_a_kill),
         cmocka_unit_test(publication_works_for_real_and_survives_a_rename),
         cmocka_unit_test(the_machine_has_an_identity_and_noise),
         cmocka_unit_test(threads_meet_and_block_signals),

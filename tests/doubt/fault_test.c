@@ -61,6 +61,7 @@ static const kind kinds[] = {
     {"unlink", SIM_UNLINK, EIO, SIM_STAY_DIRTY},
     {"close", SIM_CLOSE, EIO, SIM_STAY_DIRTY},
     {"lock", SIM_LOCK, EIO, SIM_STAY_DIRTY},
+    {"map", SIM_MAP, ENOMEM, SIM_STAY_DIRTY},
     {"open folder", SIM_DIR_OPEN, EIO, SIM_STAY_DIRTY},
     {"random numbers", SIM_RANDOM, EIO, SIM_STAY_DIRTY},
     {"boot id", SIM_BOOT_ID, EIO, SIM_STAY_DIRTY},

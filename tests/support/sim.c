@@ -29,7 +29,7 @@ const char *const SIM_OP_TEXTS[SIM_OP_COUNT] = {
     [SIM_LINK] = "link",             [SIM_UNLINK] = "unlink",     [SIM_EXISTS] = "exists",
     [SIM_ANY_CALL] = "any",          [SIM_ALLOC] = "alloc",       [SIM_THREAD] = "thread",
     [SIM_MUTEX] = "mutex",           [SIM_BOOT_ID] = "boot-id",   [SIM_RANDOM] = "random",
-    [SIM_TRUNCATE] = "truncate",
+    [SIM_TRUNCATE] = "truncate",     [SIM_MAP] = "map",
 };
 
 void sim_give_up(const char *what, const char *name)
@@ -107,6 +107,12 @@ static int pass_faults(sim *world, const call_info *call)
     return sys;
 }
 
+void sim_look_at_maps(sim *world)
+{
+    if (world->mappings == 0 || world->stopped) return;
+    for (uint32_t i = 0; i < world->fs.inode_count; i++) sim_map_look(&world->fs, i);
+}
+
 /* Locks, and tells whether the call may go on (0) or what it answers. */
 static int enter(sim *world, const call_info *call)
 {
@@ -115,6 +121,7 @@ static int enter(sim *world, const call_info *call)
     pass_holds(world, call);
     if (call->op < SIM_ANY_CALL) {
         world->calls[SIM_ANY_CALL]++;
+        sim_look_at_maps(world);
         if (call->step) {
             sim_set_plan(world, NULL);
             if (!take_step(world)) return EIO;
@@ -232,7 +239,8 @@ static int close_any(sim *world, int fd, bool directory)
     sim_descriptor open = describe(world, fd, directory);
     call_info call = {.op = SIM_CLOSE, .name = open.name};
     int sys = enter(world, &call);
-    if (world->fs.inodes[open.inode]->lock == fd) world->fs.inodes[open.inode]->lock = -1;
+    sim_range whole = {.file = fd, .how = MW_LOCK_NONE, .last = UINT64_MAX};
+    sim_lock_set(world->fs.inodes[open.inode], &whole);
     world->descriptors[fd - FIRST_DESCRIPTOR].used = false;
     return leave(world, &call, sys);
 }
@@ -471,6 +479,7 @@ static void fail_sync(sim *world, uint32_t inode)
     if (world->sync_failure == SIM_MARKED_CLEAN) return;
     sim_body_free(&node->cache);
     node->cache = sim_body_copy(&node->disk);
+    sim_map_show(node, 0, SIM_PAGE_BYTES);
 }
 
 static int file_sync(void *ctx, int file)
@@ -508,17 +517,72 @@ int sim_truncate(sim *world, int file, uint64_t bytes)
     return leave(world, &call, sys);
 }
 
-static int file_lock(void *ctx, int file)
+/* Returns 0 or an errno value. */
+static int range_of(int file, uint64_t offset, uint64_t bytes, mw_lock how, sim_range *range)
+{
+    const uint64_t last = INT64_MAX;
+    if (offset > last || (bytes > 0 && bytes - 1 > last - offset)) return EINVAL;
+    *range = (sim_range){
+        .file = file, .how = how, .first = offset, .last = bytes ? offset + bytes - 1 : last};
+    return 0;
+}
+
+static int file_lock(void *ctx, int file, uint64_t offset, uint64_t bytes, mw_lock how)
 {
     sim *world = ctx;
     sim_descriptor open = describe(world, file, false);
-    call_info call = {.op = SIM_LOCK, .name = open.name};
+    call_info call = {.op = SIM_LOCK, .name = open.name, .offset = offset, .bytes = bytes};
+    sim_range wanted;
     int sys = enter(world, &call);
     sim_inode *node = world->fs.inodes[open.inode];
-    if (!sys && !open.writable) sys = EBADF;
-    if (!sys && node->lock >= 0 && node->lock != file) sys = EAGAIN;
-    if (!sys) node->lock = file;
+    if (!sys) sys = range_of(file, offset, bytes, how, &wanted);
+    if (!sys && how == MW_LOCK_EXCLUSIVE && !open.writable) sys = EBADF;
+    if (!sys && sim_lock_clashes(node, &wanted)) sys = EAGAIN;
+    if (!sys) sim_lock_set(node, &wanted);
     return leave(world, &call, sys);
+}
+
+static int file_lock_test(void *ctx, int file, uint64_t offset, uint64_t bytes, bool *held)
+{
+    sim *world = ctx;
+    sim_descriptor open = describe(world, file, false);
+    call_info call = {.op = SIM_LOCK, .name = open.name, .offset = offset, .bytes = bytes};
+    sim_range wanted;
+    int sys = enter(world, &call);
+    if (!sys) sys = range_of(file, offset, bytes, MW_LOCK_EXCLUSIVE, &wanted);
+    if (!sys) *held = sim_lock_clashes(world->fs.inodes[open.inode], &wanted);
+    return leave(world, &call, sys);
+}
+
+static int file_map(void *ctx, int file, size_t bytes, void **at)
+{
+    sim *world = ctx;
+    sim_descriptor open = describe(world, file, false);
+    call_info call = {.op = SIM_MAP, .name = open.name, .bytes = bytes};
+    int sys = enter(world, &call);
+    sim_inode *node = world->fs.inodes[open.inode];
+    if (!sys && (bytes == 0 || bytes > MW_MAP_BYTES_MAX)) sys = EINVAL;
+    if (!sys && node->cache.size < bytes) sys = EINVAL;
+    if (!sys && !open.writable) sys = EACCES;
+    if (!sys) {
+        *at = sim_map_open(node);
+        world->objects++;
+        world->mappings++;
+    }
+    return leave(world, &call, sys);
+}
+
+static void file_unmap(void *ctx, void *at, size_t bytes)
+{
+    sim *world = ctx;
+    (void)bytes; /* a page in any case */
+    if (!at) return;
+    sim_lock(world);
+    sim_look_at_maps(world);
+    sim_map_close(&world->fs, at);
+    world->objects--;
+    world->mappings--;
+    sim_unlock(world);
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -737,6 +801,9 @@ mw_env sim_table(sim *world)
         .file_sync = file_sync,
         .file_allocate = file_allocate,
         .file_lock = file_lock,
+        .file_lock_test = file_lock_test,
+        .file_map = file_map,
+        .file_unmap = file_unmap,
         .link = name_link,
         .unlink = name_unlink,
         .exists = name_exists,

@@ -46,7 +46,8 @@ typedef enum sim_op {
     SIM_FILE_SYNC,
     SIM_ALLOCATE,
     SIM_TRUNCATE,
-    SIM_LOCK,
+    SIM_LOCK, /* file_lock, file_lock_test */
+    SIM_MAP,
     SIM_LINK,
     SIM_UNLINK,
     SIM_EXISTS, /* exists, identify */
@@ -77,7 +78,7 @@ uint64_t sim_steps(sim *world);
 uint64_t sim_memory_in_use(sim *world); /* bytes; 0 after a clean close        */
 uint64_t sim_memory_peak(sim *world);   /* highest value of the above          */
 uint32_t sim_open_count(sim *world);    /* open files and directories          */
-uint32_t sim_object_count(sim *world);  /* threads not joined, mutexes, conditions */
+uint32_t sim_object_count(sim *world);  /* threads not joined, mutexes, conditions, mappings */
 /* The last calls (some thousands) as text, one a line. Off at first. */
 void sim_trace(sim *world, bool on);
 void sim_trace_print(sim *world, FILE *to);
@@ -152,9 +153,11 @@ void sim_set_in_order(sim *world);
 ** many (at least 1). Rules: of each file any subset of the unsynced writes, cut at multiples of
 ** SIM_UNIT_BYTES, the later over the earlier, and of the truncations among them; its size any that
 ** it had since the sync or a write may leave, from the least to the largest; gaps are zeros; of
-** each directory any prefix of its unsynced changes. When there are more than cap: all kept, all
-** lost, every moment in time, one file lost or kept, one part dropped, one part kept, two parts
-** dropped, then random ones of a fixed seed. Requires that no call is running. */
+** each directory any prefix of its unsynced changes; of each file through whose mapping something
+** was stored since the sync, its first page as it is now or as all the above leaves it. When there
+** are more than cap: all kept, all lost, every moment in time, one file lost or kept, one part
+** dropped, one part kept, two parts dropped, then random ones of a fixed seed. Requires that no
+** call is running and nobody stores. */
 uint32_t sim_disk_count(sim *world, uint32_t cap);
 /* A fresh machine (new boot id, nothing open or locked) with the disk state index of the last
 ** sim_disk_count. Requires that nothing was done with world since. The caller's: sim_destroy. */
@@ -165,8 +168,8 @@ uint64_t sim_disk_hash(sim *world, uint32_t index);
 void sim_disk_print(sim *world, uint32_t index, FILE *to);
 
 /* A fresh sim where the process was killed, but the machine runs on: same boot id, everything
-** written is still there and still unsynced, descriptors and locks are gone. The caller's:
-** sim_destroy. */
+** written or stored in a mapping is still there and still unsynced, descriptors, locks and mappings
+** are gone. The caller's: sim_destroy. */
 sim *sim_kill(sim *world);
 
 /* ---- damage and inspection ----------------------------------------------------------------- */

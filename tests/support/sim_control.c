@@ -242,6 +242,7 @@ typedef struct place {
 static place find(sim *world, const char *path)
 {
     place at = {.inode = -1};
+    sim_look_at_maps(world);
     at.possible = sim_fs_walk(&world->fs, path, &at.dir, at.name, &at.inode) == 0;
     if (!at.possible) at.inode = -1;
     return at;
@@ -290,6 +291,7 @@ void sim_file_write(sim *world, const char *path, uint64_t offset, const void *f
     sim_inode *file = settled_file(world, path);
     sim_body_write(&file->cache, offset, from, bytes);
     sim_body_write(&file->disk, offset, from, bytes);
+    sim_map_show(file, offset, bytes);
     sim_unlock(world);
 }
 
@@ -299,6 +301,7 @@ void sim_file_truncate(sim *world, const char *path, uint64_t bytes)
     sim_inode *file = settled_file(world, path);
     sim_body_resize(&file->cache, bytes);
     sim_body_resize(&file->disk, bytes);
+    sim_map_show(file, bytes, SIM_PAGE_BYTES);
     sim_unlock(world);
 }
 

@@ -2,7 +2,7 @@
 **
 ** Everything that no sync has covered is cut into parts that the disk keeps or loses on its own:
 ** units of writes (kept or not), truncations (likewise), the size of a file (one of a list), the
-** names of a directory (how many of its changes, in order). Where a file's writes reach the disk in
+** names of a directory (how many of its changes, in order), the mapped page of a file. Where a file's writes reach the disk in
 ** order, its units and truncations are one part: how many of them. A disk state is a choice for
 ** each part: 0 is lost, the last option is kept. Choices are told apart by a hash of all that can
 ** be reached from the root, so that choices which come to the same disk count once. */
@@ -13,18 +13,19 @@
 
 enum { OPTIONS_MAX = 60000, RANDOM_TRIES_PER_STATE = 8 };
 
-typedef enum part_kind { PART_UNIT, PART_CUT, PART_SIZE, PART_QUEUE, PART_NAMES } part_kind;
+typedef enum part_kind { PART_UNIT, PART_CUT, PART_SIZE, PART_QUEUE, PART_NAMES, PART_MAP } part_kind;
 
 typedef struct part {
     part_kind kind;
     uint32_t inode;
     uint32_t options;
-    uint64_t moment;       /* unit, cut: of its write      */
+    uint64_t moment;       /* unit, cut: of its write; map: of its last store */
     uint64_t offset;       /* unit: in the file; cut: size */
-    uint64_t bytes;        /* unit                         */
+    uint64_t bytes;        /* unit, map                    */
     const uint8_t *data;   /* unit: borrowed from the write */
     uint64_t *sizes;       /* size: that on disk, others ascending, that which is seen */
     struct part *queue;    /* queue: units, cuts and sizes, options - 1 of them */
+    uint8_t *page;         /* map */
 } part;
 
 typedef struct span {
@@ -55,6 +56,7 @@ void sim_plan_free(sim_plan *plan)
     for (uint32_t i = 0; i < plan->part_count; i++) {
         free(plan->parts[i].sizes);
         free(plan->parts[i].queue);
+        free(plan->parts[i].page);
     }
     free(plan->parts);
     free(plan->spans);
@@ -169,6 +171,16 @@ static void queue_parts(sim_plan *plan, uint32_t inode, uint32_t first)
     add_part(plan, PART_QUEUE, inode, count + 1)->queue = queue;
 }
 
+/* The kernel writes a page whole, with all that was written to it by then. */
+static void add_mapped_page(sim_plan *plan, uint32_t inode)
+{
+    const sim_inode *node = plan->fs->inodes[inode];
+    part *made = add_part(plan, PART_MAP, inode, 2);
+    made->moment = node->map_moment;
+    made->page = sim_grab(SIM_PAGE_BYTES);
+    made->bytes = sim_map_page(node, made->page);
+}
+
 static void add_inode_parts(sim_plan *plan, uint32_t inode)
 {
     const sim_inode *node = plan->fs->inodes[inode];
@@ -180,6 +192,7 @@ static void add_inode_parts(sim_plan *plan, uint32_t inode)
     for (uint32_t i = 0; i < node->write_count; i++) add_units(plan, inode, &node->writes[i]);
     if (node->write_count && plan->in_order) queue_parts(plan, inode, first);
     else if (node->write_count) add_sizes(plan, inode, first);
+    if (node->map_dirty) add_mapped_page(plan, inode);
     plan->spans[inode] = (span){first, plan->part_count - first};
     if (!node->directory) plan->hashes[inode] = sim_body_hash(&node->disk);
 }
@@ -217,6 +230,9 @@ static sim_body body_of(const sim_plan *plan, const uint16_t *choice, uint32_t i
             sim_body_resize(&body, part_i->sizes[choice[i]]);
         } else if (part_i->kind == PART_QUEUE) {
             for (uint32_t j = 0; j < choice[i]; j++) put_part(&body, &part_i->queue[j]);
+        } else if (part_i->kind == PART_MAP) { /* the last: a page makes no file longer */
+            uint64_t bytes = mw_min(part_i->bytes, body.size);
+            if (choice[i]) sim_body_write(&body, 0, part_i->page, bytes);
         } else if (choice[i]) {
             put_part(&body, part_i);
         }
@@ -337,7 +353,9 @@ static uint16_t choice_at(const sim_plan *plan, const part *part_i, uint64_t mom
 {
     const sim_inode *node = plan->fs->inodes[part_i->inode];
     uint16_t option = 0;
-    if (part_i->kind == PART_UNIT || part_i->kind == PART_CUT) return part_i->moment <= moment;
+    if (part_i->kind == PART_UNIT || part_i->kind == PART_CUT || part_i->kind == PART_MAP) {
+        return part_i->moment <= moment;
+    }
     if (part_i->kind == PART_QUEUE) {
         while (option + 1u < part_i->options && part_i->queue[option].moment <= moment) option++;
         return option;
@@ -371,6 +389,7 @@ static void add_moments(sim_plan *plan, uint16_t *choice)
         const sim_inode *node = plan->fs->inodes[part_i->inode];
         uint32_t writes = part_i->kind == PART_SIZE ? node->write_count : 0;
         uint32_t changes = part_i->kind == PART_NAMES ? node->change_count : 0;
+        if (part_i->kind == PART_MAP) add_moment(plan, choice, part_i->moment);
         for (uint32_t j = 0; j < writes; j++) add_moment(plan, choice, node->writes[j].moment);
         for (uint32_t j = 0; j < changes; j++) add_moment(plan, choice, node->changes[j].moment);
     }
@@ -465,6 +484,7 @@ static void add_states(sim_plan *plan)
 uint32_t sim_disk_count(sim *world, uint32_t cap)
 {
     sim_lock(world);
+    sim_look_at_maps(world);
     sim_plan *plan = sim_grab(sizeof *plan);
     plan->fs = &world->fs;
     plan->cap = cap ? cap : 1;
@@ -533,6 +553,7 @@ sim *sim_kill(sim *world)
 {
     sim_fs fs;
     sim_lock(world);
+    sim_look_at_maps(world);
     sim_fs_copy(&fs, &world->fs);
     sim_unlock(world);
     return sim_start(&fs, world->boot_id);
@@ -564,6 +585,8 @@ static void print_part(const sim_plan *plan, const part *part_i, uint32_t option
         fprintf(to, "%u of %u pieces are kept\n", option, part_i->options - 1);
     } else if (part_i->kind == PART_CUT) {
         fprintf(to, "the cut to %llu bytes is lost\n", (unsigned long long)part_i->offset);
+    } else if (part_i->kind == PART_MAP) {
+        fprintf(to, "what was stored in its mapping is lost\n");
     } else if (part_i->kind == PART_SIZE) {
         fprintf(to, "its size is %llu\n", (unsigned long long)part_i->sizes[option]);
     } else {

@@ -234,6 +234,7 @@ static void free_inode(sim_inode *inode)
     sim_body_free(&inode->cache);
     for (uint32_t i = 0; i < inode->write_count; i++) free(inode->writes[i].data);
     free(inode->writes);
+    free(inode->locks); /* not map: the engine's */
     free(inode->names_disk.entries);
     free(inode->names_cache.entries);
     free(inode->changes);
@@ -264,7 +265,6 @@ uint32_t sim_fs_add_inode(sim_fs *fs, bool directory)
     }
     sim_inode *inode = sim_grab(sizeof *inode);
     inode->directory = directory;
-    inode->lock = -1;
     fs->inodes[free_one] = inode;
     return free_one;
 }
@@ -286,7 +286,9 @@ void sim_fs_collect(sim_fs *fs, const uint32_t *open, uint32_t open_count)
     used[0] = true;
     for (uint32_t i = 0; i < open_count; i++) used[open[i]] = true;
     for (uint32_t i = 0; i < fs->inode_count; i++) {
-        if (fs->inodes[i]) mark_names(fs->inodes[i], used);
+        if (!fs->inodes[i]) continue;
+        mark_names(fs->inodes[i], used);
+        if (fs->inodes[i]->map) used[i] = true;
     }
     for (uint32_t i = 0; i < fs->inode_count; i++) {
         if (used[i]) continue;
@@ -301,6 +303,8 @@ static void copy_inode(sim_inode *to, const sim_inode *from)
 {
     to->disk = sim_body_copy(&from->disk);
     to->cache = sim_body_copy(&from->cache);
+    to->map_dirty = from->map_dirty;
+    to->map_moment = from->map_moment;
     to->names_disk = sim_names_copy(&from->names_disk);
     to->names_cache = sim_names_copy(&from->names_cache);
     to->writes = sim_grab(from->write_count * sizeof *to->writes);
@@ -359,6 +363,7 @@ void sim_fs_write(sim_fs *fs, uint32_t inode, uint64_t offset, const void *from,
     write->data = sim_grab((size_t)bytes);
     memcpy(write->data, from, (size_t)bytes);
     sim_body_write(&node->cache, offset, from, bytes);
+    sim_map_show(node, offset, bytes);
 }
 
 void sim_fs_extend(sim_fs *fs, uint32_t inode, uint64_t size)
@@ -375,6 +380,7 @@ void sim_fs_cut(sim_fs *fs, uint32_t inode, uint64_t size)
     if (size == node->cache.size) return;
     add_write(fs, node, size, 0)->cut = true;
     sim_body_resize(&node->cache, size);
+    sim_map_show(node, size, SIM_PAGE_BYTES);
 }
 
 void sim_fs_forget_writes(sim_fs *fs, uint32_t inode)
@@ -382,6 +388,7 @@ void sim_fs_forget_writes(sim_fs *fs, uint32_t inode)
     sim_inode *node = fs->inodes[inode];
     for (uint32_t i = 0; i < node->write_count; i++) free(node->writes[i].data);
     node->write_count = 0;
+    node->map_dirty = false;
 }
 
 void sim_fs_sync_file(sim_fs *fs, uint32_t inode)
@@ -393,6 +400,10 @@ void sim_fs_sync_file(sim_fs *fs, uint32_t inode)
         if (write->data) sim_body_write(&node->disk, write->offset, write->data, write->bytes);
     }
     sim_body_resize(&node->disk, node->cache.size);
+    if (node->map_dirty) {
+        uint8_t page[SIM_PAGE_BYTES];
+        sim_body_write(&node->disk, 0, page, sim_map_page(node, page));
+    }
     sim_fs_forget_writes(fs, inode);
 }
 

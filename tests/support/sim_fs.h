@@ -44,9 +44,23 @@ typedef struct sim_change {
     sim_entry entry;
 } sim_change;
 
+/* A lock of an open file; a file's own never overlap. */
+typedef struct sim_range {
+    int file;
+    mw_lock how;
+    uint64_t first;
+    uint64_t last;
+} sim_range;
+
 typedef struct sim_inode {
     bool directory;
-    int lock; /* descriptor that holds it, -1: none */
+    sim_range *locks;
+    uint32_t lock_count;
+    uint32_t lock_capacity;
+    uint8_t *map; /* SIM_PAGE_BYTES, ahead of cache: all mappings of the file; NULL: none */
+    uint32_t map_count;
+    bool map_dirty; /* something was stored there since the sync */
+    uint64_t map_moment; /* of the last that was */
     sim_body disk;
     sim_body cache;
     sim_write *writes;
@@ -85,7 +99,7 @@ void sim_fs_init(sim_fs *fs);
 void sim_fs_free(sim_fs *fs);
 /* The lowest index that is free, as a real file system may well do. */
 uint32_t sim_fs_add_inode(sim_fs *fs, bool directory);
-/* Frees inodes that no name, synced or not, leads to; open: inodes in use. */
+/* Frees inodes that no name, synced or not, leads to, nor a mapping; open: inodes in use. */
 void sim_fs_collect(sim_fs *fs, const uint32_t *open, uint32_t open_count);
 void sim_names_set(sim_names *names, bool added, const sim_entry *entry);
 sim_names sim_names_copy(const sim_names *from);
@@ -106,7 +120,20 @@ void sim_fs_sync_file(sim_fs *fs, uint32_t inode);
 void sim_fs_sync_dir(sim_fs *fs, uint32_t dir);
 void sim_fs_forget_writes(sim_fs *fs, uint32_t inode);
 
-/* A copy with all that waits for a sync, without locks. */
+/* Locks. Returns whether another open file has one there that goes with wanted badly. */
+bool sim_lock_clashes(const sim_inode *node, const sim_range *wanted);
+void sim_lock_set(sim_inode *node, const sim_range *wanted); /* of its file, whatever others have */
+
+/* Mappings. What is stored in one is not noticed: who looks at the cache of an inode or at what a
+** sync or a crash does with it must have called sim_map_look. */
+void *sim_map_open(sim_inode *node);
+void sim_map_close(sim_fs *fs, const void *at);
+void sim_map_look(sim_fs *fs, uint32_t inode); /* memory -> cache */
+void sim_map_show(sim_inode *node, uint64_t offset, uint64_t bytes); /* cache -> memory */
+/* The page that the kernel may write to the disk at any time: returns its bytes. */
+size_t sim_map_page(const sim_inode *node, uint8_t to[SIM_PAGE_BYTES]);
+
+/* A copy with all that waits for a sync, without locks and mappings. */
 void sim_fs_copy(sim_fs *to, const sim_fs *from);
 
 #endif

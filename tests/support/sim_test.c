@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -469,7 +470,7 @@ static void a_killed_process_leaves_its_writes_to_the_machine(void **state)
 {
     (void)state;
     place at = open_place(512);
-    assert_int_equal(at.env->file_lock(at.env->ctx, at.file), 0);
+    assert_int_equal(at.env->file_lock(at.env->ctx, at.file, 0, 0, MW_LOCK_EXCLUSIVE), 0);
     assert_int_equal(write_fill(&at, 'n', 512, 0), 0);
     sim *after = sim_kill(at.world);
     const mw_env *env = sim_env(after);
@@ -485,7 +486,7 @@ static void a_killed_process_leaves_its_writes_to_the_machine(void **state)
     place next = {.world = after, .env = env};
     assert_int_equal(env->dir_open(env->ctx, "store", false, &next.dir), 0);
     assert_int_equal(env->file_open(env->ctx, next.dir, "f", MW_OPEN_WRITE, &next.file), 0);
-    assert_int_equal(env->file_lock(env->ctx, next.file), 0);
+    assert_int_equal(env->file_lock(env->ctx, next.file, 0, 0, MW_LOCK_EXCLUSIVE), 0);
     close_place(&next);
     close_place(&at);
 }
@@ -494,6 +495,7 @@ static void a_power_cut_is_a_new_boot_with_nothing_open(void **state)
 {
     (void)state;
     place at = open_place(512);
+    assert_int_equal(at.env->file_lock(at.env->ctx, at.file, 0, 0, MW_LOCK_EXCLUSIVE), 0);
     assert_int_equal(sim_disk_count(at.world, SIM_CAP_DEFAULT), 1);
     sim *after = sim_disk_state(at.world, 0);
     const mw_env *env = sim_env(after);
@@ -502,11 +504,15 @@ static void a_power_cut_is_a_new_boot_with_nothing_open(void **state)
     assert_int_equal(env->boot_id(env->ctx, boot[1]), 0);
     assert_memory_not_equal(boot[0], boot[1], 16);
     assert_int_equal(sim_open_count(after), 0);
+    place next = {.world = after, .env = env};
+    assert_int_equal(env->dir_open(env->ctx, "store", false, &next.dir), 0);
+    assert_int_equal(env->file_open(env->ctx, next.dir, "f", MW_OPEN_WRITE, &next.file), 0);
+    assert_int_equal(env->file_lock(env->ctx, next.file, 0, 0, MW_LOCK_EXCLUSIVE), 0);
     sim_file_flip(after, "store/f", 0); /* states do not share what they change */
     char byte = 0;
     sim_file_read(at.world, "store/f", 0, &byte, 1);
     assert_int_equal(byte, 'o');
-    sim_destroy(after);
+    close_place(&next);
     close_place(&at);
 }
 
@@ -531,12 +537,12 @@ static void locks_exclude_other_open_files(void **state)
     (void)state;
     place at = open_place(0);
     int other = -1;
-    assert_int_equal(at.env->file_lock(at.env->ctx, at.file), 0);
-    assert_int_equal(at.env->file_lock(at.env->ctx, at.file), 0);
+    assert_int_equal(at.env->file_lock(at.env->ctx, at.file, 0, 0, MW_LOCK_EXCLUSIVE), 0);
+    assert_int_equal(at.env->file_lock(at.env->ctx, at.file, 0, 0, MW_LOCK_EXCLUSIVE), 0);
     assert_int_equal(at.env->file_open(at.env->ctx, at.dir, "f", MW_OPEN_ENSURE, &other), 0);
-    assert_int_equal(at.env->file_lock(at.env->ctx, other), EAGAIN);
+    assert_int_equal(at.env->file_lock(at.env->ctx, other, 0, 0, MW_LOCK_EXCLUSIVE), EAGAIN);
     assert_int_equal(at.env->file_close(at.env->ctx, at.file), 0);
-    assert_int_equal(at.env->file_lock(at.env->ctx, other), 0);
+    assert_int_equal(at.env->file_lock(at.env->ctx, other, 0, 0, MW_LOCK_EXCLUSIVE), 0);
     at.file = other;
     close_place(&at);
 }
@@ -712,6 +718,338 @@ static void numbers_of_files_are_given_again(void **state)
     close_place(&at);
 }
 
+/* ---- locks and mappings --------------------------------------------------------------------- */
+
+static int lock(const place *at, int file, uint64_t offset, uint64_t bytes, mw_lock how)
+{
+    return at->env->file_lock(at->env->ctx, file, offset, bytes, how);
+}
+
+static bool is_held(const place *at, int file, uint64_t offset)
+{
+    bool held = false;
+    assert_int_equal(at->env->file_lock_test(at->env->ctx, file, offset, 1, &held), 0);
+    return held;
+}
+
+static int open_again(const place *at)
+{
+    int file = -1;
+    assert_int_equal(at->env->file_open(at->env->ctx, at->dir, "f", MW_OPEN_WRITE, &file), 0);
+    return file;
+}
+
+/* They belong to the open file, not to its number: the next with the number has none. */
+static void ranges_are_split_and_go_with_the_descriptor(void **state)
+{
+    (void)state;
+    place at = open_place(0);
+    int other = open_again(&at);
+    assert_int_equal(lock(&at, at.file, 0, 100, MW_LOCK_EXCLUSIVE), 0);
+    assert_int_equal(lock(&at, at.file, 10, 80, MW_LOCK_NONE), 0);
+    assert_int_equal(lock(&at, at.file, 20, 10, MW_LOCK_SHARED), 0);
+    static const uint64_t held[] = {0, 9, 20, 29, 90, 99};
+    static const uint64_t open[] = {10, 19, 30, 89, 100, INT64_MAX};
+    for (int i = 0; i < 6; i++) assert_true(is_held(&at, other, held[i]));
+    for (int i = 0; i < 6; i++) assert_false(is_held(&at, other, open[i]));
+    assert_int_equal(lock(&at, other, 20, 10, MW_LOCK_SHARED), 0);
+    assert_int_equal(lock(&at, other, 9, 12, MW_LOCK_SHARED), EAGAIN);
+    assert_int_equal(at.env->file_close(at.env->ctx, at.file), 0);
+    at.file = open_again(&at);
+    for (uint64_t i = 0; i < 110; i++) {
+        assert_int_equal(is_held(&at, at.file, i), i >= 20 && i < 30);
+        assert_false(is_held(&at, other, i));
+    }
+    at.env->file_close(at.env->ctx, other);
+    close_place(&at);
+}
+
+static void locks_and_mappings_fail_on_demand_and_are_no_steps(void **state)
+{
+    (void)state;
+    place at = open_place(64);
+    bool held;
+    void *page = NULL;
+    uint64_t steps = sim_steps(at.world);
+    sim_fail(at.world, SIM_LOCK, 2, ENOLCK, false);
+    assert_int_equal(lock(&at, at.file, 0, 1, MW_LOCK_SHARED), 0);
+    assert_int_equal(lock(&at, at.file, 0, 2, MW_LOCK_EXCLUSIVE), ENOLCK);
+    int other = open_again(&at);
+    assert_false(is_held(&at, other, 1));
+    assert_true(is_held(&at, other, 0));
+    sim_fail_named(at.world, SIM_LOCK, "f", 1, EIO, true);
+    assert_int_equal(at.env->file_lock_test(at.env->ctx, other, 0, 1, &held), EIO);
+    sim_fail(at.world, SIM_MAP, 2, ENOMEM, true);
+    uint32_t objects = sim_object_count(at.world);
+    assert_int_equal(at.env->file_map(at.env->ctx, at.file, 64, &page), 0);
+    void *none = NULL;
+    assert_int_equal(at.env->file_map(at.env->ctx, at.file, 64, &none), ENOMEM);
+    assert_int_equal(at.env->file_map(at.env->ctx, other, 64, &none), ENOMEM);
+    assert_null(none);
+    assert_int_equal(sim_calls(at.world, SIM_MAP), 3);
+    assert_int_equal(sim_object_count(at.world), objects + 1);
+    at.env->file_unmap(at.env->ctx, page, 64);
+    assert_int_equal(sim_object_count(at.world), objects);
+    assert_int_equal(sim_steps(at.world), steps);
+    at.env->file_close(at.env->ctx, other);
+    close_place(&at);
+}
+
+static char *map(const place *at, size_t bytes)
+{
+    void *page = NULL;
+    assert_int_equal(at->env->file_map(at->env->ctx, at->file, bytes, &page), 0);
+    return page;
+}
+
+static void unmap(const place *at, char *page, size_t bytes)
+{
+    at->env->file_unmap(at->env->ctx, page, bytes);
+    assert_int_equal(sim_object_count(at->world), 0);
+}
+
+static void what_is_mapped_is_kept_by_a_kill_and_lost_or_kept_by_a_power_cut(void **state)
+{
+    (void)state;
+    place at = open_place(1024);
+    char *page = map(&at, 1024);
+    assert_int_equal(sim_disk_count(at.world, SIM_CAP_DEFAULT), 1); /* nothing is stored yet */
+    page[0] = 'm';
+    page[600] = 'm';
+    sim *killed = sim_kill(at.world);
+    char byte = 0;
+    sim_file_read(killed, "store/f", 600, &byte, 1);
+    assert_int_equal(byte, 'm');
+    assert_int_equal(sim_object_count(killed), 0);
+    assert_int_equal(sim_disk_count(killed, SIM_CAP_DEFAULT), 2); /* still not synced */
+    sim_destroy(killed);
+    assert_int_equal(count_showing(&at, ""), 2);
+    assert_int_equal(count_showing(&at, "oo-"), 1);
+    assert_int_equal(count_showing(&at, "mo-"), 1);
+    page[512] = 'm';
+    assert_int_equal(count_showing(&at, ""), 2);
+    assert_int_equal(count_showing(&at, "mm-"), 1);
+    assert_int_equal(at.env->file_sync(at.env->ctx, at.file), 0);
+    assert_int_equal(count_showing(&at, "mm-"), 1);
+    assert_int_equal(count_showing(&at, ""), 1);
+    page[0] = 'x';
+    unmap(&at, page, 1024); /* is no sync */
+    assert_int_equal(count_showing(&at, ""), 2);
+    assert_int_equal(count_showing(&at, "xm-"), 1);
+    close_place(&at);
+}
+
+/* Whatever else may be lost or kept: twice as many, a page more in half of them. */
+static void a_mapped_page_doubles_the_disk_states(void **state)
+{
+    (void)state;
+    for (int in_order = 0; in_order < 2; in_order++) {
+        place at = open_place(512);
+        if (in_order) sim_set_in_order(at.world);
+        char *page = map(&at, 512);
+        assert_int_equal(write_fill(&at, 'n', 1024, 8192), 0);
+        assert_int_equal(create_file(&at, "g"), 0);
+        assert_int_equal(at.env->dir_sync(at.env->ctx, at.dir), 0);
+        uint32_t before = sim_disk_count(at.world, SIM_CAP_DEFAULT);
+        page[0] = 'm';
+        assert_int_equal(sim_disk_count(at.world, SIM_CAP_DEFAULT), 2 * before);
+        assert_int_equal(count_showing(&at, "m"), before);
+        assert_int_equal(count_showing(&at, "o"), before);
+        unmap(&at, page, 512);
+        close_place(&at);
+    }
+}
+
+/* The kernel makes no file longer for a page of it, and the room for it may be lost. */
+static void a_mapped_page_of_a_fresh_file_is_cut_with_it(void **state)
+{
+    (void)state;
+    place at = open_place(0);
+    assert_int_equal(at.env->file_allocate(at.env->ctx, at.file, 0, 4096), 0);
+    assert_int_equal(sim_disk_count(at.world, SIM_CAP_DEFAULT), 3);
+    char *page = map(&at, 4096);
+    memset(page, 'm', 4096);
+    assert_int_equal(count_showing(&at, ""), 5);
+    assert_int_equal(count_showing(&at, "-"), 1);
+    assert_int_equal(count_showing(&at, "mmmm-"), 1);
+    assert_int_equal(count_showing(&at, "0000-"), 1);
+    assert_int_equal(count_showing(&at, "mmmmmmmm-"), 1);
+    assert_int_equal(count_showing(&at, "00000000-"), 1);
+    unmap(&at, page, 4096);
+    close_place(&at);
+}
+
+/* Among too many states to show all of them both have their share. */
+static void a_mapped_page_is_lost_and_kept_among_samples(void **state)
+{
+    (void)state;
+    place at = open_place(512 * 40);
+    assert_int_equal(write_fill(&at, 'n', 8192, 4096), 0);
+    assert_int_equal(write_fill(&at, 'n', 8192, 12288), 0);
+    char *page = map(&at, 8);
+    page[0] = 'm';
+    assert_int_equal(sim_disk_count(at.world, 100), 100);
+    uint32_t kept = count_showing(&at, "m");
+    assert_in_range(kept, SIM_CAP_DEFAULT / 4, SIM_CAP_DEFAULT * 15 / 16);
+    assert_int_equal(kept + count_showing(&at, "o"), SIM_CAP_DEFAULT);
+    unmap(&at, page, 8);
+    close_place(&at);
+}
+
+static void writes_and_damage_are_seen_through_a_mapping(void **state)
+{
+    (void)state;
+    place at = open_place(512);
+    char *page = map(&at, 512);
+    page[3] = 'm';
+    assert_int_equal(write_fill(&at, 'n', 2, 1), 0);
+    assert_memory_equal(page, "onnmo", 5);
+    sim_file_write(at.world, "store/f", 0, "d", 1);
+    assert_memory_equal(page, "dnnmo", 5);
+    assert_int_equal(sim_disk_count(at.world, SIM_CAP_DEFAULT), 1);
+    sim_file_truncate(at.world, "store/f", 2);
+    sim_file_truncate(at.world, "store/f", 512);
+    assert_memory_equal(page, "dn\0\0\0", 5);
+    sim_file_put(at.world, "store/f", "new", 3);
+    assert_memory_equal(page, "new\0\0", 5);
+    unmap(&at, page, 512);
+    close_place(&at);
+}
+
+static void after_the_stop_what_is_stored_is_lost(void **state)
+{
+    (void)state;
+    place at = open_place(512);
+    char *page = map(&at, 512);
+    page[0] = '1';
+    sim_stop_after(at.world, 0);
+    assert_int_equal(at.env->file_sync(at.env->ctx, at.file), EIO);
+    page[0] = '2';
+    char byte = 0;
+    sim *killed = sim_kill(at.world);
+    sim_file_read(killed, "store/f", 0, &byte, 1);
+    assert_int_equal(byte, '1');
+    sim_destroy(killed);
+    assert_int_equal(count_showing(&at, "o"), 1);
+    assert_int_equal(count_showing(&at, "1"), 1);
+    assert_int_equal(count_showing(&at, ""), 2);
+    unmap(&at, page, 512);
+    close_place(&at);
+}
+
+static void note_first_byte(void *arg, sim *copy)
+{
+    char *seen = arg;
+    sim_file_read(copy, "store/f", 0, seen + strlen(seen), 1);
+    sim_destroy(copy);
+}
+
+static void each_step_shows_what_was_stored_before_it(void **state)
+{
+    (void)state;
+    char seen[8] = "";
+    place at = open_place(512);
+    char *page = map(&at, 512);
+    uint64_t steps = sim_steps(at.world);
+    sim_each_step(at.world, note_first_byte, seen);
+    for (char c = '1'; c < '4'; c++) {
+        page[0] = 'x'; /* is no step */
+        page[0] = c;
+        assert_int_equal(write_fill(&at, c, 1, 512), 0);
+    }
+    assert_string_equal(seen, "123");
+    assert_int_equal(sim_steps(at.world) - steps, 3);
+    unmap(&at, page, 512);
+    close_place(&at);
+}
+
+static void a_failed_sync_does_to_a_mapping_what_it_does_to_writes(void **state)
+{
+    static const struct {
+        sim_sync_failure mode;
+        char seen;
+        uint32_t states;
+        const char *left;
+    } cases[] = {{SIM_STAY_DIRTY, 'm', 2, "m"}, {SIM_MARKED_CLEAN, 'm', 1, "o"},
+                 {SIM_REVERTED, 'o', 1, "o"}};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        place at = open_place(512);
+        sim_set_sync_failure(at.world, cases[i].mode);
+        char *page = map(&at, 512);
+        page[0] = 'm';
+        sim_fail(at.world, SIM_FILE_SYNC, 1, EIO, false);
+        assert_int_equal(at.env->file_sync(at.env->ctx, at.file), EIO);
+        assert_int_equal(page[0], cases[i].seen);
+        assert_int_equal(sim_disk_count(at.world, SIM_CAP_DEFAULT), cases[i].states);
+        assert_int_equal(at.env->file_sync(at.env->ctx, at.file), 0);
+        assert_int_equal(count_showing(&at, cases[i].left), 1);
+        page[1] = 'm'; /* makes the page dirty as a whole */
+        assert_int_equal(at.env->file_sync(at.env->ctx, at.file), 0);
+        char seen[2] = {cases[i].seen, 0};
+        assert_int_equal(count_showing(&at, seen), 1);
+        unmap(&at, page, 512);
+        close_place(&at);
+    }
+}
+
+/* The file lives on without a name and closed, and its number is not given again. */
+static void a_mapped_file_is_in_use(void **state)
+{
+    (void)state;
+    place at = open_place(512);
+    char *page = map(&at, 512);
+    uint64_t number = number_of(&at, "f");
+    assert_int_equal(at.env->file_close(at.env->ctx, at.file), 0);
+    assert_int_equal(at.env->unlink(at.env->ctx, at.dir, "f"), 0);
+    assert_int_equal(at.env->dir_sync(at.env->ctx, at.dir), 0);
+    assert_int_equal(create_file(&at, "g"), 0);
+    assert_int_not_equal(number_of(&at, "g"), number);
+    page[0] = 'm';
+    assert_int_equal(page[1], 'o');
+    unmap(&at, page, 512);
+    assert_int_equal(at.env->dir_sync(at.env->ctx, at.dir), 0);
+    assert_int_equal(create_file(&at, "h"), 0);
+    assert_int_equal(number_of(&at, "h"), number);
+    assert_int_equal(at.env->file_open(at.env->ctx, at.dir, "g", MW_OPEN_WRITE, &at.file), 0);
+    close_place(&at);
+}
+
+static void add_many(void *arg)
+{
+    for (int i = 0; i < 20000; i++) atomic_fetch_add((_Atomic uint64_t *)arg, 1);
+}
+
+/* No store is lost, whatever looks at the page or writes beside it meanwhile. */
+static void threads_count_in_a_mapping(void **state)
+{
+    enum { THREADS = 2, WRITES = 300 };
+    (void)state;
+    place at = open_place(4096);
+    mw_thread *threads[THREADS];
+    _Atomic uint64_t *words = (_Atomic uint64_t *)(void *)map(&at, 4096);
+    atomic_store(&words[1], 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(
+            at.env->thread_start(at.env->ctx, add_many, (void *)&words[1], &threads[i]), 0);
+    }
+    uint64_t before = 0;
+    for (uint64_t i = 1; i <= WRITES; i++) {
+        uint64_t now = 0;
+        size_t part = 0;
+        assert_int_equal(at.env->file_write(at.env->ctx, at.file, &i, 8, 16, &part), 0);
+        assert_int_equal(atomic_load(&words[2]), i);
+        assert_int_equal(at.env->file_read(at.env->ctx, at.file, &now, 8, 8, &part), 0);
+        assert_true(now >= before);
+        before = now;
+    }
+    for (int i = 0; i < THREADS; i++) at.env->thread_join(at.env->ctx, threads[i]);
+    sim_file_read(at.world, "store/f", 8, &before, 8);
+    assert_int_equal(before, THREADS * 20000);
+    unmap(&at, (char *)words, 4096);
+    close_place(&at);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -746,6 +1084,18 @@ int main(void)
         cmocka_unit_test(folders_are_removed_when_empty),
         cmocka_unit_test(the_trace_tells_every_call),
         cmocka_unit_test(numbers_of_files_are_given_again),
+        cmocka_unit_test(ranges_are_split_and_go_with_the_descriptor),
+        cmocka_unit_test(locks_and_mappings_fail_on_demand_and_are_no_steps),
+        cmocka_unit_test(what_is_mapped_is_kept_by_a_kill_and_lost_or_kept_by_a_power_cut),
+        cmocka_unit_test(a_mapped_page_doubles_the_disk_states),
+        cmocka_unit_test(a_mapped_page_of_a_fresh_file_is_cut_with_it),
+        cmocka_unit_test(a_mapped_page_is_lost_and_kept_among_samples),
+        cmocka_unit_test(writes_and_damage_are_seen_through_a_mapping),
+        cmocka_unit_test(after_the_stop_what_is_stored_is_lost),
+        cmocka_unit_test(each_step_shows_what_was_stored_before_it),
+        cmocka_unit_test(a_failed_sync_does_to_a_mapping_what_it_does_to_writes),
+        cmocka_unit_test(a_mapped_file_is_in_use),
+        cmocka_unit_test(threads_count_in_a_mapping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,7 @@ struct sim {
     uint64_t memory_in_use;
     uint64_t memory_peak;
     uint32_t objects;
+    uint32_t mappings; /* of these objects */
     mw_cond **conds;
     uint32_t cond_count;
     uint32_t cond_capacity;
@@ -89,6 +90,9 @@ mw_env sim_table(sim *world);
 void sim_fill_random(sim *world, uint8_t *to, size_t bytes);
 /* Finds a directory, with create makes it, not yet synced. Returns 0 or an errno value. */
 int sim_make_path(sim *world, const char *path, bool create, uint32_t *parent, int64_t *inode);
+
+/* Takes over what was stored through mappings; after the stop nothing is. */
+void sim_look_at_maps(sim *world);
 
 /* A fresh machine; fs: taken. boot_id: NULL: a new one. */
 sim *sim_start(const sim_fs *fs, const uint8_t boot_id[16]);
