@@ -140,7 +140,7 @@ static mw_rc check_log(checker *self, const mw_version *version, uint64_t end, m
         for (uint32_t j = 0; rc == MW_OK && j < generation->log_count; j++) {
             mw_err cause = {0};
             mw_log_id id = generation->logs[j];
-            uint64_t limit = end_of_epoch(version->manifest, id.epoch);
+            uint64_t limit = mw_min(end_of_epoch(version->manifest, id.epoch), end + 1);
             rc = check_segment(self->store, id, limit, &position, &cause);
             rc = note(self, rc, &cause, err);
         }

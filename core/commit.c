@@ -26,6 +26,7 @@
 #include "commit.h"
 
 #include "epoch.h"
+#include "shared.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -155,6 +156,7 @@ static void resolve(mw_store *store, mw_request *request, const mw_err *failure)
         request->result = *failure;
     } else if (request->publish) {
         store->visible = request->after;
+        mw_shared_show(store);
         store->figures.commits += request->kind != MW_LOG_ABORT;
     }
     request->done = true;
@@ -306,6 +308,7 @@ void mw_commit_publish(mw_store *store, const mw_request *request)
     mw_store_lock(store);
     assert(store->queued.position == request->after.position);
     store->visible = request->after;
+    mw_shared_show(store);
     store->figures.commits++;
     store->env->cond_broadcast(store->env->ctx, store->progress);
     mw_store_unlock(store);
@@ -318,6 +321,7 @@ void mw_commit_stop_decided(mw_store *store, const mw_point *after, const mw_err
     mw_store_lock(store);
     mw_store_stop(store, &stop);
     store->visible = *after;
+    mw_shared_show(store);
     store->figures.commits++;
     store->env->cond_broadcast(store->env->ctx, store->progress);
     mw_store_unlock(store);

@@ -6,8 +6,10 @@
 #include "codec.h"
 #include "commit.h"
 #include "compact.h"
+#include "entry.h"
 #include "epoch.h"
 #include "flush.h"
+#include "follow.h"
 #include "format.h"
 #include "hash.h"
 #include "report.h"
@@ -17,8 +19,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char lock_name[] = "lock";
 
 static mw_store *store_of(mw_db *db) { return (mw_store *)db; }
 
@@ -118,7 +118,7 @@ static bool is_ours(const char *name)
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) return true;
     }
-    return strcmp(name, lock_name) == 0 || strcmp(name, "state") == 0;
+    return strcmp(name, "lock") == 0 || strcmp(name, "state") == 0 || strcmp(name, "shared") == 0;
 }
 
 typedef struct remover {
@@ -154,78 +154,24 @@ static mw_rc load_store(const mw_env *env, int dir, const char *path, const mw_s
     return rc == MW_OK ? MW_OK : mw_fail(err, rc, "%s", cause.text);
 }
 
-static mw_rc take_lock(mw_store *store, mw_err *err)
-{
-    const mw_env *env = store->env;
-    if (store->options.shared) return MW_OK;
-    int sys = mw_env_open(env, store->dir, lock_name, MW_OPEN_ENSURE, &store->lock_file);
-    if (sys) return mw_fail_sys(err, sys, "opening the lock", store->path);
-    sys = env->file_lock(env->ctx, store->lock_file, 0, 0, MW_LOCK_EXCLUSIVE);
-    if (sys == EAGAIN || sys == EACCES) {
-        return mw_fail(err, MW_BUSY, "%s is open in another process: close it there first",
-                       store->path);
-    }
-    return sys ? mw_fail_sys(err, sys, "locking", store->path) : MW_OK;
-}
-
-/* Goes on behind the end that was left cleanly, if it really was: *clean. */
-static mw_rc resume(mw_store *store, mw_manifest *manifest, bool *clean, mw_err *err)
-{
-    mw_replay replay;
-    mw_rc rc = mw_replay_log(store, manifest, NULL, &replay, err);
-    *clean = replay.last_clean && !replay.undecided && !replay.last_header.old;
-    if (rc == MW_OK && *clean) rc = mw_epoch_resume(store, &replay, err);
-    mw_replay_free(store->env, &replay);
-    return rc;
-}
-
-/* Was it refused because nothing can be written here, and not because something is broken? */
-static bool is_read_only(const mw_err *cause)
-{
-    int sys = cause->sys;
-    return cause->rc == MW_FULL || sys == EROFS || sys == EACCES || sys == EPERM;
-}
-
-/* Claims the next epoch. Where that cannot be done now the rows can be read all the same, and
-** whoever writes first tries again. */
-static mw_rc take_over(mw_store *store, mw_err *err)
-{
-    mw_err cause = {0};
-    mw_rc rc = mw_epoch_takeover(store, NULL, &cause);
-    if (rc == MW_UNDECIDED || (rc != MW_OK && is_read_only(&cause))) {
-        return mw_epoch_look(store, NULL, err);
-    }
-    return rc == MW_OK ? MW_OK : mw_fail(err, rc, "%s", cause.text);
-}
-
-/* After a clean end the log is read as it is; after any other the next epoch is claimed first. */
-static mw_rc recover(mw_store *store, mw_manifest *manifest, mw_err *err)
-{
-    bool clean = true;
-    bool written = mw_manifest_epoch_claimed(manifest) > 0;
-    mw_rc rc = written ? mw_state_read(store, &clean, err) : MW_OK;
-    if (rc == MW_OK && clean) rc = resume(store, manifest, &clean, err);
-    return rc == MW_OK && !clean ? take_over(store, err) : rc;
-}
+enum { FOLLOW_WAIT_MS = 2000 }; /* while another process opens the store */
 
 static mw_rc open_store(mw_store *store, const mw_store_id *expected, mw_err *err)
 {
     mw_manifest *manifest = NULL;
     mw_rc rc = open_folder(store->env, store->path, false, &store->dir, err);
     if (rc == MW_OK) rc = load_store(store->env, store->dir, store->path, expected, &manifest, err);
-    mw_manifest_unref(manifest);
-    manifest = NULL;
-    /* Only now the lock: a folder that is no store gets no file from us. Another process may have
-    ** moved on meanwhile, so the manifest is read again. */
-    if (rc == MW_OK) rc = take_lock(store, err);
-    if (rc == MW_OK) rc = load_store(store->env, store->dir, store->path, expected, &manifest, err);
-    if (rc == MW_OK) {
-        store->id = manifest->store;
-        store->birth = mw_manifest_ref(manifest);
-        store->schema = &store->birth->schema;
-        rc = recover(store, manifest, err);
+    if (rc != MW_OK) return rc;
+    store->id = manifest->store;
+    store->birth = manifest;
+    store->schema = &manifest->schema;
+    /* Only now the lock: a folder that is no store gets no file from us. */
+    bool free;
+    rc = mw_entry_lock(store, &free, err);
+    if (rc == MW_OK && free) rc = mw_entry_enter(store, err);
+    if (rc == MW_OK && !free) {
+        rc = mw_follow_open(store, mw_store_deadline(store, FOLLOW_WAIT_MS), err);
     }
-    mw_manifest_unref(manifest);
     return rc;
 }
 
@@ -322,7 +268,7 @@ static mw_rc settle(mw_store *store, const mw_judge *judge, mw_err *err)
     mw_err cause = {0};
     mw_rc rc = mw_epoch_takeover(store, judge, &cause);
     if (rc == MW_OK) return rc;
-    if (is_read_only(&cause) && !store->answered) return mw_epoch_look(store, judge, err);
+    if (mw_entry_is_read_only(&cause) && !store->answered) return mw_epoch_look(store, judge, err);
     return mw_fail(err, rc, "%s", cause.text);
 }
 
@@ -376,7 +322,7 @@ static mw_rc freeze(mw_store *store, uint64_t deadline_ns, mw_err *err)
     uint64_t number;
     mw_rc rc = mw_turn_take(store, deadline_ns, err);
     if (rc != MW_OK) return rc;
-    rc = mw_epoch_own(store, err);
+    rc = mw_entry_own(store, deadline_ns, err);
     if (rc == MW_OK) rc = mw_flush_freeze(store, &number, err);
     mw_turn_give(store);
     return rc;
@@ -416,9 +362,10 @@ enum { OWN_WAIT_MS = 10000 };
 /* Files are written by the owner of the store only. */
 static mw_rc own(mw_store *store, mw_err *err)
 {
-    mw_rc rc = mw_turn_take(store, mw_store_deadline(store, OWN_WAIT_MS), err);
+    uint64_t deadline = mw_store_deadline(store, OWN_WAIT_MS);
+    mw_rc rc = mw_turn_take(store, deadline, err);
     if (rc != MW_OK) return rc;
-    rc = mw_epoch_own(store, err);
+    rc = mw_entry_own(store, deadline, err);
     mw_turn_give(store);
     return rc;
 }

@@ -33,6 +33,7 @@
 
 #include "commit.h"
 #include "leftovers.h"
+#include "shared.h"
 #include "state.h"
 
 #include <inttypes.h>
@@ -229,6 +230,7 @@ static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest, ui
     store->durable = replay->end.position;
     store->epoch = epoch;
     store->looking = false;
+    mw_shared_show(store);
     mw_store_unlock(store);
     mw_version_unref(before);
     store->segment = segment;
@@ -242,6 +244,17 @@ static void become_owner(mw_store *store)
     store->owned = true;
     store->env->cond_signal(store->env->ctx, store->work);
     mw_store_unlock(store);
+}
+
+/* From the first entry on others have to look at the page, and the end is an unclean one. */
+static mw_rc begin_to_write(mw_store *store, mw_err *err)
+{
+    bool there;
+    mw_store_lock(store);
+    mw_rc rc = mw_shared_open(store, true, &there, err);
+    if (rc == MW_OK && store->version) mw_shared_show(store);
+    mw_store_unlock(store);
+    return rc == MW_OK ? mw_state_write(store, false, err) : rc;
 }
 
 static mw_rc undecided(const mw_store *store, mw_err *err)
@@ -271,7 +284,7 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, const mw_judge
         uint64_t copied = replay.tail.first_position;
         rc = publish_seal(store, claim, start, copied ? copied : start, &seal, err);
     }
-    if (rc == MW_OK) rc = mw_state_write(store, false, err);
+    if (rc == MW_OK) rc = begin_to_write(store, err);
     if (rc == MW_OK) rc = adopt(store, &replay, seal, epoch, segment, err);
     if (rc == MW_OK) {
         store->segment_number = 1;
@@ -361,8 +374,8 @@ mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err)
     mw_log_segment *segment = NULL;
     if (sealed) {
         mw_rc rc =
-            mw_log_segment_resume(store->env, store->dir, &replayed->last_header,
-                                  replayed->last_offset, replayed->last_chain, &segment, err);
+            mw_log_segment_resume(store->env, store->dir, &replayed->place.header,
+                                  replayed->place.offset, replayed->place.chain, &segment, err);
         if (rc != MW_OK) return rc;
     }
     mw_replay replay = *replayed;
@@ -372,7 +385,7 @@ mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err)
         mw_log_segment_close(segment);
         return rc;
     }
-    store->segment_number = replayed->last_header.number;
+    store->segment_number = replayed->place.header.number;
     /* Segments that a takeover found empty, or copied from, may have outlived the flush of their
     ** generation. In a shared store a peer may be at work. */
     if (!store->options.shared) mw_leftovers_sweep(store, true);
@@ -395,7 +408,7 @@ mw_rc mw_epoch_own(mw_store *store, mw_err *err)
     if (store->looking && store->undecided_host.size) return undecided(store, err);
     if (!store->segment || store->options.shared) return mw_epoch_takeover(store, NULL, err);
     mw_rc rc = know_own_manifest(store, err);
-    if (rc == MW_OK) rc = mw_state_write(store, false, err);
+    if (rc == MW_OK) rc = begin_to_write(store, err);
     if (rc != MW_OK) return rc;
     become_owner(store);
     return MW_OK;

@@ -490,6 +490,18 @@ void mw_log_reader_end(const mw_log_reader *reader, uint64_t *offset, uint64_t *
     *chain = reader->chain;
 }
 
+mw_log_place mw_log_reader_place(const mw_log_reader *reader)
+{
+    return (mw_log_place){reader->header, reader->offset, reader->chain, reader->position};
+}
+
+void mw_log_reader_seek(mw_log_reader *reader, const mw_log_place *place)
+{
+    reader->offset = place->offset;
+    reader->chain = place->chain;
+    reader->position = place->position;
+}
+
 /* Does this record carry the entry on? The first one also fixes what the entry is. */
 static bool continues(const mw_log_reader *reader, const record *next, const mw_log_entry *entry,
                       uint64_t chain, bool first)

@@ -36,6 +36,14 @@ typedef struct mw_log_header {
     bool old;                  /* read from a segment of an older format: nothing is added to it */
 } mw_log_header;
 
+/* A place in the log between two entries: where reading or writing goes on. */
+typedef struct mw_log_place {
+    mw_log_header header; /* of the segment; number 0: there is none yet           */
+    uint64_t offset;      /* in it                                                  */
+    uint64_t chain;       /* there                                                  */
+    uint64_t position;    /* that the next entry in it has; may be one that is known already */
+} mw_log_place;
+
 /* One whole entry, as it is read back. payload is borrowed until the reader moves. */
 typedef struct mw_log_entry {
     uint64_t position;
@@ -106,6 +114,9 @@ mw_rc mw_log_reader_next(mw_log_reader *reader, mw_log_entry *entry, mw_log_foun
 
 /* Where the last whole entry ends, and the chain value there. */
 void mw_log_reader_end(const mw_log_reader *reader, uint64_t *offset, uint64_t *chain);
+/* The same, and back to such a place of the same segment. */
+mw_log_place mw_log_reader_place(const mw_log_reader *reader);
+void mw_log_reader_seek(mw_log_reader *reader, const mw_log_place *place);
 
 /* Looks behind the end for valid records of this segment (a torn group may leave some) and gives
 ** the highest durable-through among them, 0 when there is none: at or above the missing position it

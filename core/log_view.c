@@ -109,9 +109,9 @@ mw_rc mw_log_view_open(mw_db *db, mw_log_view **out, mw_err *err)
     mw_version *version = mw_version_ref(store->version);
     view->visible = store->visible.position;
     view->queued = store->queued.position;
+    mw_rc rc = list_segments(view, version, err);
     mw_store_unlock(store);
     view->last = version->manifest->cursor;
-    mw_rc rc = list_segments(view, version, err);
     if (rc == MW_OK) rc = open_segments(view, store, err);
     mw_version_unref(version);
     view->own_env.spare_files = NULL; /* of a store that may be gone by then */

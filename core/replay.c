@@ -81,6 +81,7 @@ typedef struct replayer {
     bool prepared;                         /* the last entry is a prepare ... */
     uint8_t pledge_id[MW_PLEDGE_ID_BYTES]; /* ... of this transaction ...   */
     mw_buf host;                           /* ... of that database          */
+    uint64_t beyond; /* from here on nothing is looked at       */
 } replayer;
 
 static mw_generation *newest(const replayer *self)
@@ -134,7 +135,10 @@ static mw_rc enter_segment(replayer *self, const mw_log_header *header, const ch
                   "expected the start of generation %" PRIu64 " at position %" PRIu64
                   ", found %" PRIu64,
                   header->generation, newest(self)->first_position, header->generation_start);
-    return mw_generation_add_log(newest(self), id, self->err);
+    mw_store_lock(self->store); /* others may be looking at the list */
+    mw_rc rc = mw_generation_add_log(newest(self), id, self->err);
+    mw_store_unlock(self->store);
+    return rc;
 }
 
 static mw_rc remember_node(replayer *self, mw_node *node)
@@ -407,6 +411,7 @@ static mw_rc replay_entries(replayer *self, mw_log_reader *reader, uint64_t limi
         if (rc != MW_OK || found == MW_LOG_END) return rc;
         *any = true;
         if (entry.position >= limit) return MW_OK;
+        self->out->place = mw_log_reader_place(reader);
         if (entry.position <= end->position) continue;
         if (entry.position != end->position + 1) return hole(self, header, &entry);
         if (!entered) {
@@ -446,6 +451,7 @@ static mw_rc replay_reader(replayer *self, mw_log_reader *reader, uint64_t limit
     if (header->generation <= out->manifest->generation) return MW_OK; /* in table files already */
     bool starts_next = header->first_position == out->end.position + 1;
     bool any;
+    mw_log_place begin = mw_log_reader_place(reader);
     mw_rc rc = replay_entries(self, reader, limit, &any);
     if (rc == MW_OK && !any && starts_next) {
         rc = enter_segment(self, header, mw_log_reader_name(reader));
@@ -453,9 +459,8 @@ static mw_rc replay_reader(replayer *self, mw_log_reader *reader, uint64_t limit
     if (rc != MW_OK) return rc;
     if (!any && !starts_next) return check_end(self, reader, &clean); /* void */
     *seen = true;
-    out->last_header = *header;
-    mw_log_reader_end(reader, &out->last_offset, &out->last_chain);
-    bool over = out->end.position + 1 >= limit; /* what follows is another epoch's */
+    if (!any) out->place = begin;
+    bool over = out->end.position + 1 >= limit; /* what follows is another's */
     return over ? MW_OK : check_end(self, reader, &out->last_clean);
 }
 
@@ -489,13 +494,13 @@ static mw_rc header_is_damaged(replayer *self)
 static mw_rc ends_too_early(replayer *self, uint64_t durable)
 {
     const mw_replay *out = self->out;
-    mw_log_id last = {out->last_header.epoch, out->last_header.number};
+    mw_log_id last = {out->place.header.epoch, out->place.header.number};
     if (compare_logs(&self->torn, &last) > 0) return header_is_damaged(self);
     char name[MW_LOG_NAME_BYTES] = "wal-*";
-    if (out->last_header.number > 0) {
-        mw_log_name(out->last_header.epoch, out->last_header.number, name);
+    if (out->place.header.number > 0) {
+        mw_log_name(out->place.header.epoch, out->place.header.number, name);
     }
-    return mw_fail_disk(self->err, name, out->last_offset,
+    return mw_fail_disk(self->err, name, out->place.offset,
                         "the log ends behind position %" PRIu64 ", but everything up to %" PRIu64
                         " was durable: what follows here is damaged, or the wal- file behind this "
                         "one is missing",
@@ -514,7 +519,7 @@ static mw_rc replay_epoch(replayer *self, const log_list *list, uint32_t i)
     for (size_t at = 0; at < list->count; at++) {
         if (list->logs[at].epoch != epoch->epoch) continue;
         if (self->out->end.position + 1 >= limit) break;
-        mw_rc rc = replay_segment(self, list->logs[at], limit, &seen);
+        mw_rc rc = replay_segment(self, list->logs[at], mw_min(limit, self->beyond), &seen);
         if (rc != MW_OK) return rc;
     }
     uint64_t next = self->out->end.position + 1;
@@ -576,8 +581,9 @@ static mw_rc replay_all(replayer *self, const mw_judge *judge)
     return rc;
 }
 
-mw_rc mw_replay_log(mw_store *store, mw_manifest *manifest, const mw_judge *judge,
-                        mw_replay *out, mw_err *err)
+/* Everything of the store but what its log says. */
+static void begin_replay(replayer *self, mw_store *store, mw_manifest *manifest, mw_replay *out,
+                         mw_err *err)
 {
     memset(out, 0, sizeof *out);
     out->manifest = mw_manifest_ref(manifest);
@@ -590,21 +596,201 @@ mw_rc mw_replay_log(mw_store *store, mw_manifest *manifest, const mw_judge *judg
     out->last_clean = true;
     mw_buf_init(&out->tail.bytes, store->env);
     mw_buf_init(&out->host, store->env);
-    replayer self = {
+    *self = (replayer){
         .store = store,
         .env = store->env,
         .out = out,
         .err = err,
         .durable = manifest->cursor,
+        .beyond = UINT64_MAX,
     };
-    mw_buf_init(&self.host, store->env);
+    mw_buf_init(&self->host, store->env);
+}
+
+static void end_replay(replayer *self)
+{
+    mw_adopted_free(self->pending);
+    mw_buf_free(&self->host);
+    mw_free(self->env, self->nodes);
+}
+
+mw_rc mw_replay_log(mw_store *store, mw_manifest *manifest, const mw_judge *judge, mw_replay *out,
+                    mw_err *err)
+{
+    replayer self;
+    begin_replay(&self, store, manifest, out, err);
     mw_rc rc = replay_all(&self, judge);
     if (rc == MW_OK && out->end.position < store->closed_at) {
         rc = ends_too_early(&self, store->closed_at);
     }
-    mw_adopted_free(self.pending);
-    mw_buf_free(&self.host);
-    mw_free(store->env, self.nodes);
+    end_replay(&self);
+    return rc;
+}
+
+/* ---- beside a writer ------------------------------------------------------------------------- */
+
+static mw_rc not_there_yet(replayer *self, uint64_t through)
+{
+    return mw_fail(self->err, MW_MISSING,
+                   "%s: position %" PRIu64 " was published, but the log can be read up to %" PRIu64
+                   " only",
+                   self->store->path, through, self->out->end.position);
+}
+
+mw_rc mw_replay_up_to(mw_store *store, mw_manifest *manifest, uint64_t through, mw_replay *out,
+                      mw_err *err)
+{
+    replayer self;
+    begin_replay(&self, store, manifest, out, err);
+    self.beyond = through + 1;
+    mw_rc rc = replay_all(&self, NULL);
+    if (rc == MW_OK && (out->end.position < through || out->undecided)) {
+        rc = not_there_yet(&self, through);
+    }
+    end_replay(&self);
+    return rc;
+}
+
+/* What an epoch's own bytes say counts below this position. */
+static uint64_t limit_of(const mw_manifest *manifest, uint64_t epoch)
+{
+    for (uint32_t i = 0; i < manifest->epoch_count; i++) {
+        const mw_manifest_epoch *later = &manifest->epochs[i];
+        if (later->epoch > epoch && later->sealed) return later->copied_from;
+    }
+    return UINT64_MAX;
+}
+
+/* Reads on in the segment of the place. */
+static mw_rc read_on(replayer *self, mw_log_reader *reader)
+{
+    const mw_log_header *header = mw_log_reader_header(reader);
+    mw_replay *out = self->out;
+    uint64_t limit = mw_min(limit_of(out->manifest, header->epoch), self->beyond);
+    for (;;) {
+        mw_log_entry entry;
+        mw_log_found found;
+        mw_rc rc = mw_log_reader_next(reader, &entry, &found, self->err);
+        if (rc != MW_OK || found == MW_LOG_END || entry.position >= limit) return rc;
+        if (entry.position > out->end.position + 1) return hole(self, header, &entry);
+        if (entry.position > out->end.position) {
+            rc = apply(self, &entry, mw_log_reader_name(reader));
+        }
+        if (rc != MW_OK) return rc;
+        out->place = mw_log_reader_place(reader);
+    }
+}
+
+static mw_rc open_segment(replayer *self, mw_log_id id, mw_log_reader **reader)
+{
+    bool whole;
+    mw_rc rc = mw_log_reader_open(self->env, self->store->dir, &self->store->id, id.epoch,
+                                  id.number, reader, &whole, self->err);
+    if (rc == MW_OK && !whole) *reader = NULL;
+    return rc;
+}
+
+static mw_rc read_place(replayer *self)
+{
+    const mw_log_place *place = &self->out->place;
+    mw_log_reader *reader = NULL;
+    if (place->header.number == 0) return MW_OK;
+    mw_rc rc = open_segment(self, (mw_log_id){place->header.epoch, place->header.number}, &reader);
+    if (rc != MW_OK || !reader) return rc;
+    mw_log_reader_seek(reader, place);
+    rc = read_on(self, reader);
+    mw_log_reader_close(reader);
+    return rc;
+}
+
+/* Does the log go on in this segment? A freeze puts the next one behind all that the one before
+** will ever hold; another epoch's first one begins with copies. */
+static bool goes_on_in(const replayer *self, const mw_log_header *header)
+{
+    const mw_log_header *last = &self->out->place.header;
+    uint64_t next = self->out->end.position + 1;
+    if (last->number == 0 || header->epoch == last->epoch) return header->first_position == next;
+    return header->first_position <= next && limit_of(self->out->manifest, last->epoch) <= next;
+}
+
+static bool is_sealed(const mw_manifest *manifest, uint64_t epoch)
+{
+    for (uint32_t i = 0; i < manifest->epoch_count; i++) {
+        if (manifest->epochs[i].epoch == epoch) return manifest->epochs[i].sealed;
+    }
+    return false;
+}
+
+/* To the next segment, if there is one: *moved. */
+static mw_rc step(replayer *self, const log_list *list, bool *moved)
+{
+    mw_rc rc = MW_OK;
+    const mw_log_header *last = &self->out->place.header;
+    mw_log_id at = {last->epoch, last->number};
+    for (size_t i = 0; rc == MW_OK && !*moved && i < list->count; i++) {
+        mw_log_reader *reader = NULL;
+        if (compare_logs(&list->logs[i], &at) <= 0) continue;
+        if (!is_sealed(self->out->manifest, list->logs[i].epoch)) continue;
+        rc = open_segment(self, list->logs[i], &reader);
+        if (rc != MW_OK || !reader) continue;
+        *moved = goes_on_in(self, mw_log_reader_header(reader));
+        if (*moved) {
+            self->out->place = mw_log_reader_place(reader);
+            rc = enter_segment(self, mw_log_reader_header(reader), mw_log_reader_name(reader));
+        }
+        mw_log_reader_close(reader);
+    }
+    return rc;
+}
+
+static mw_rc to_next_segment(replayer *self, bool *moved)
+{
+    log_list list = {0};
+    *moved = false;
+    mw_rc rc = list_logs(self->store, &list, self->err);
+    if (rc == MW_OK) rc = step(self, &list, moved);
+    mw_free(self->env, list.logs);
+    return rc;
+}
+
+/* A generation that was flushed is active no more, whether or not anything has followed it. */
+static mw_rc leave_flushed(replayer *self)
+{
+    bool moved;
+    mw_replay *out = self->out;
+    if (newest(self)->number > out->manifest->generation) return MW_OK;
+    mw_rc rc = to_next_segment(self, &moved);
+    if (rc != MW_OK || moved) return rc;
+    return begin_generation(self, out->manifest->generation + 1, out->end.position + 1);
+}
+
+static mw_rc go_on(replayer *self, uint64_t through)
+{
+    mw_rc rc = read_place(self);
+    while (rc == MW_OK && self->out->end.position < through) {
+        bool moved;
+        rc = to_next_segment(self, &moved);
+        if (rc == MW_OK && !moved) rc = not_there_yet(self, through);
+        if (rc == MW_OK) rc = read_place(self);
+    }
+    return rc == MW_OK ? leave_flushed(self) : rc;
+}
+
+mw_rc mw_replay_on(mw_store *store, mw_replay *out, uint64_t through, mw_err *err)
+{
+    replayer self = {
+        .store = store,
+        .env = store->env,
+        .out = out,
+        .err = err,
+        .durable = UINT64_MAX, /* what is published needs no tail */
+        .beyond = through + 1,
+    };
+    mw_buf_init(&self.host, store->env);
+    mw_rc rc = go_on(&self, through);
+    if (rc == MW_OK && self.prepared) rc = not_there_yet(&self, through);
+    if (rc == MW_OK) rc = open_pending(&self);
+    end_replay(&self);
     return rc;
 }
 

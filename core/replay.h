@@ -16,9 +16,7 @@ typedef struct mw_replay {
     uint32_t generation_count;
     mw_point end; /* behind the last entry that counts              */
     mw_replay_tail tail;
-    mw_log_header last_header; /* of the segment that holds the end; number 0: none */
-    uint64_t last_offset;      /* where its last whole entry ends                */
-    uint64_t last_chain;
+    mw_log_place place; /* behind the last entry that counts              */
     bool last_clean; /* only zeros lie behind that                     */
     bool undecided;  /* a prepare without a decision is left out: it would be the last entry */
     mw_buf host;     /* path of the database that has, or had, to decide; empty: none        */
@@ -31,6 +29,17 @@ typedef struct mw_replay {
 ** mw_replay_free in any case. */
 mw_rc mw_replay_log(mw_store *store, mw_manifest *manifest, const mw_judge *judge,
                         mw_replay *out, mw_err *err) MW_MUST_USE;
+
+/* The same up to a position that another process has published; what it writes behind that is not
+** looked at. */
+mw_rc mw_replay_up_to(mw_store *store, mw_manifest *manifest, uint64_t through, mw_replay *out,
+                      mw_err *err) MW_MUST_USE;
+
+/* Goes on behind the end of `out`, whose last generation is the active one that others read: its
+** memtable takes the rows. `out->manifest` says which epochs there are. MW_MISSING: the log does not
+** hold what is missing any more, or not yet. After a failure `out` is good for nothing. */
+mw_rc mw_replay_on(mw_store *store, mw_replay *out, uint64_t through, mw_err *err) MW_MUST_USE;
+
 void mw_replay_free(const mw_env *env, mw_replay *replay);
 
 /* Goes through the tail; start with *offset = 0. False when there is no more. */

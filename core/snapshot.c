@@ -11,6 +11,7 @@
 ** sequence and the overlay limit stay, so one cursor sees one moment (I13). */
 #include "snapshot.h"
 
+#include "follow.h"
 #include "merge.h"
 #include "txn.h"
 
@@ -68,12 +69,14 @@ mw_rc mw_snapshot_take(mw_db *db, mw_txn *txn, mw_snapshot **out, mw_err *err)
     mw_store *store = (mw_store *)db;
     if (txn) return mw_txn_snapshot(txn, out, err);
     struct mw_snapshot now = {.store = store};
+    mw_rc rc = mw_follow(store, err);
+    if (rc != MW_OK) return rc;
     mw_store_lock(store);
     now.version = mw_version_ref(store->version);
     now.sequence = store->visible.sequence;
     now.count = store->visible.count;
     mw_store_unlock(store);
-    mw_rc rc = mw_snapshot_create(store, &now, out, err);
+    rc = mw_snapshot_create(store, &now, out, err);
     mw_version_unref(now.version);
     return rc;
 }

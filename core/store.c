@@ -5,6 +5,8 @@
 ** builds again, sharing what is open already. */
 #include "store.h"
 
+#include "shared.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -15,7 +17,7 @@ static mw_rc create_locks(mw_store *store, mw_err *err)
 {
     const mw_env *env = store->env;
     mw_mutex **mutexes[] = {&store->flush_mutex, &store->merge_mutex, &store->manifest_mutex,
-                            &store->mutex};
+                            &store->follow_mutex, &store->mutex};
     int sys = 0;
     for (size_t i = 0; !sys && i < sizeof mutexes / sizeof *mutexes; i++) {
         sys = env->mutex_create(env->ctx, mutexes[i]);
@@ -84,7 +86,7 @@ void mw_store_free(mw_store *store)
     mw_manifest_unref(store->birth);
     mw_cache_destroy(store->cache);
     mw_mutex *mutexes[] = {store->flush_mutex, store->merge_mutex, store->manifest_mutex,
-                           store->mutex};
+                           store->follow_mutex, store->mutex};
     for (size_t i = 0; i < sizeof mutexes / sizeof *mutexes; i++) {
         if (mutexes[i]) env->mutex_destroy(env->ctx, mutexes[i]);
     }
@@ -94,6 +96,7 @@ void mw_store_free(mw_store *store)
     if (store->lock_file >= 0) env->file_close(env->ctx, store->lock_file);
     if (store->dir >= 0) env->dir_close(env->ctx, store->dir);
     mw_buf_free(&store->undecided_host);
+    mw_shared_close(store);
     mw_free(env, store->path);
     mw_free(env, store);
 }
@@ -143,6 +146,14 @@ mw_rc mw_store_stopped(const mw_store *store, mw_err *err)
         return mw_fail(err, store->stopped.rc, "%s", store->stopped.text);
     }
     return store->closing ? mw_fail(err, MW_CLOSED, "%s is being closed", store->path) : MW_OK;
+}
+
+mw_rc mw_store_closing(mw_store *store, mw_err *err)
+{
+    mw_store_lock(store);
+    bool closing = store->closing;
+    mw_store_unlock(store);
+    return closing ? mw_fail(err, MW_CLOSED, "%s is being closed", store->path) : MW_OK;
 }
 
 void mw_store_stop(mw_store *store, const mw_err *cause)
@@ -210,6 +221,7 @@ void mw_store_install(mw_store *store, mw_version *next, mw_generation *active)
         if (!listed) mw_version_add_generation(next, generation);
     }
     store->version = next;
+    mw_shared_show(store);
     store->env->cond_broadcast(store->env->ctx, store->progress);
     mw_store_unlock(store);
     mw_version_unref(current);

@@ -3,6 +3,7 @@
 **
 ** Locks, in the order in which they may be taken:
 **   the turn         the right to add to the log (commit.h); held across a transaction
+**   follow_mutex     whoever catches up with another process
 **   merge_mutex      one merge at a time
 **   flush_mutex      one flush at a time; also taken between the slices of a merge
 **   manifest_mutex   whoever computes and publishes the next manifest; held over that I/O
@@ -80,6 +81,11 @@ typedef struct mw_store {
     bool owned;              /* [turn] written, [m] read: we may write, our epoch is sealed */
     uint64_t epoch;          /* [turn] written, [m] read: our epoch once owned          */
     bool looking;            /* [turn] written, [m] read: reads only, see mw_epoch_look */
+    atomic_bool following;   /* another process writes (follow.h)                       */
+    void *shared;            /* [m] the page, NULL: not mapped (shared.h)                       */
+    mw_log_place place;      /* [follow] where the log is read on                               */
+    bool astray;             /* [follow] that has failed half-way: everything is read anew      */
+    mw_mutex *follow_mutex;
     mw_buf undecided_host;   /* [turn] path of the host that has to decide, empty: none */
     bool answered;           /* [turn] written, [m] read: it has been asked, but the answer is not
                              ** in the log                                               */
@@ -123,6 +129,9 @@ mw_version *mw_store_version(mw_store *store);
 mw_options mw_store_options(mw_store *store);
 /* What the options say of table files, as they are now. */
 void mw_store_set_table_options(mw_store *store, mw_table_options *options);
+
+/* MW_CLOSED: it is being closed. Takes `mutex`. */
+mw_rc mw_store_closing(mw_store *store, mw_err *err) MW_MUST_USE;
 
 /* Why writing has stopped, if it has: copies the words, returns the code. Requires `mutex`. */
 mw_rc mw_store_stopped(const mw_store *store, mw_err *err);

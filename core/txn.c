@@ -34,7 +34,7 @@
 #include "txn.h"
 
 #include "background.h"
-#include "epoch.h"
+#include "entry.h"
 #include "flush.h"
 #include "overlay.h"
 
@@ -86,9 +86,9 @@ struct mw_txn {
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static mw_rc open_txn(mw_store *store, mw_txn **out, mw_err *err)
+static mw_rc open_txn(mw_store *store, uint64_t deadline_ns, mw_txn **out, mw_err *err)
 {
-    mw_rc rc = mw_epoch_own(store, err);
+    mw_rc rc = mw_entry_own(store, deadline_ns, err);
     if (rc != MW_OK) return rc;
     mw_txn *txn = mw_alloc_zero(store->env, sizeof *txn);
     if (!txn) return mw_fail(err, MW_NOMEM, "no memory for a transaction");
@@ -133,9 +133,10 @@ mw_rc mw_txn_begin(mw_db *db, uint64_t wait_ms, mw_txn **txn, mw_err *err)
     mw_store *store = (mw_store *)db;
     enter(store);
     mw_rc rc = mw_flush_make_room(store, err);
-    if (rc == MW_OK) rc = mw_turn_take(store, mw_store_deadline(store, wait_ms), err);
+    uint64_t deadline = mw_store_deadline(store, wait_ms);
+    if (rc == MW_OK) rc = mw_turn_take(store, deadline, err);
     bool turn = rc == MW_OK;
-    if (rc == MW_OK) rc = open_txn(store, txn, err);
+    if (rc == MW_OK) rc = open_txn(store, deadline, txn, err);
     if (rc != MW_OK && turn) mw_turn_give(store);
     if (rc != MW_OK) leave(store);
     return rc;

@@ -12,6 +12,8 @@
 ** they lie directly to the right of its memtable. */
 #include "version.h"
 
+#include "table_file.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,6 +213,17 @@ static mw_rc check_presence(const mw_files_source *source, const mw_files *files
     return rc;
 }
 
+/* What is open outlives its name. */
+static mw_rc hold_all(mw_files *files, mw_err *err)
+{
+    while (files->held < files->table_count) {
+        mw_rc rc = mw_table_pin(files->tables[files->held], MW_PART_FILE, err);
+        if (rc != MW_OK) return rc;
+        files->held++;
+    }
+    return MW_OK;
+}
+
 mw_rc mw_files_open(const mw_files_source *source, mw_manifest *manifest, mw_files **out,
                     mw_err *err)
 {
@@ -223,7 +236,8 @@ mw_rc mw_files_open(const mw_files_source *source, mw_manifest *manifest, mw_fil
     files->tables = mw_alloc_zero(source->env, manifest->file_count * sizeof(mw_table *));
     mw_rc rc = files->tables ? MW_OK : mw_fail(err, MW_NOMEM, "no memory for a version");
     if (rc == MW_OK) rc = fill_files(source, manifest, files, err);
-    if (rc == MW_OK && !source->from) rc = check_presence(source, files, err);
+    if (rc == MW_OK && source->hold) rc = hold_all(files, err);
+    if (rc == MW_OK && !source->from && !source->hold) rc = check_presence(source, files, err);
     if (rc == MW_OK) {
         *out = files;
     } else {
@@ -241,6 +255,7 @@ mw_files *mw_files_ref(mw_files *files)
 void mw_files_unref(mw_files *files)
 {
     if (!files || atomic_fetch_sub(&files->refs, 1) != 1) return;
+    for (uint32_t i = 0; i < files->held; i++) mw_table_unpin(files->tables[i], MW_PART_FILE);
     for (uint32_t i = 0; i < files->table_count; i++) mw_table_unref(files->tables[i]);
     mw_manifest_unref(files->manifest);
     mw_free(files->env, files->tables);

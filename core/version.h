@@ -44,6 +44,7 @@ typedef struct mw_files {
     mw_manifest *manifest;
     mw_table **tables; /* newest first: generations, then the base; the manifest's list, reversed */
     uint32_t table_count;
+    uint32_t held;    /* so many of the tables are kept open, the first ones */
     mw_levels levels; /* of the manifest */
 } mw_files;
 
@@ -80,6 +81,7 @@ typedef struct mw_files_source {
     const mw_files *from;    /* NULL: the store is being opened */
     mw_generation *const *generations; /* whose runs may have been listed meanwhile */
     uint32_t generation_count;
+    bool hold; /* another process may remove the files: they are opened and kept open */
 } mw_files_source;
 
 /* The table files of a manifest; those that `from` or the generations have are shared with them.
