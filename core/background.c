@@ -21,13 +21,22 @@
 
 #include "commit.h"
 #include "compact.h"
+#include "entry.h"
 #include "flush.h"
 
 enum {
     SYNC_AFTER_MS = 100,
     RETRY_MIN_MS = 50,
     RETRY_MAX_MS = 5000,
+    OFFER_MS = 50,   /* another process waits for our lock no longer than this */
+    OFFERS_MAX = 20, /* so often without a write: it is given up               */
 };
+
+/* For how long nothing has been written. */
+typedef struct rest_state {
+    uint64_t position;
+    int offers;
+} rest_state;
 
 static uint64_t sync_due_ns(const mw_store *store)
 {
@@ -71,7 +80,10 @@ static mw_rc work(mw_store *store, bool *blocked, mw_err *err)
 {
     mw_compact_task task = {MW_COMPACT_DUE, 0, 0, between_slices, store};
     mw_rc rc = sync_if_due(store, err);
-    if (!mw_store_options(store).background) return rc;
+    mw_store_lock(store);
+    bool joined = store->options.background && mw_entry_join_job(store);
+    mw_store_unlock(store);
+    if (!joined) return rc;
     if (rc == MW_OK) rc = mw_flush_run(store, UINT64_MAX, UINT64_MAX, err);
     mw_store_lock(store);
     bool merge = rc == MW_OK && !store->closing && mw_compact_due(store);
@@ -79,7 +91,24 @@ static mw_rc work(mw_store *store, bool *blocked, mw_err *err)
     mw_compact_result result = {0};
     if (merge) rc = mw_compact_job(store, &task, &result, err);
     *blocked = merge && result.jobs == 0;
+    mw_entry_end_job(store);
     return rc;
+}
+
+/* Nothing is due. Waits for that; as the owner it looks meanwhile whether another process wants to
+** be that. Requires `mutex`. */
+static void rest(mw_store *store, uint64_t until, rest_state *state)
+{
+    const mw_env *env = store->env;
+    bool watch = store->owned && store->lock_file >= 0 && store->options.background;
+    if (state->position != store->queued.position) state->offers = 0;
+    state->position = store->queued.position;
+    if (watch) until = mw_min(until, mw_store_deadline(store, OFFER_MS));
+    bool in_time = env->cond_wait(env->ctx, store->work, store->mutex, until);
+    if (!watch || in_time || store->closing) return;
+    mw_store_unlock(store);
+    mw_entry_offer(store, ++state->offers >= OFFERS_MAX);
+    mw_store_lock(store);
 }
 
 static void run(void *arg)
@@ -87,13 +116,16 @@ static void run(void *arg)
     mw_store *store = arg;
     const mw_env *env = store->env;
     uint64_t pause_ms = 0;
+    rest_state resting = {0};
     mw_store_lock(store);
     while (!store->closing && store->stopped.rc == MW_OK) {
         bool due = something_due(store);
         if (!due) pause_ms = 0; /* what failed has been made up for: whoever has more calls us */
         uint64_t until = sync_due_ns(store); /* whatever else has to wait */
         if (pause_ms) until = mw_min(until, mw_store_deadline(store, pause_ms));
-        if (pause_ms || !due) {
+        if (!due) {
+            rest(store, until, &resting);
+        } else if (pause_ms) {
             env->cond_wait(env->ctx, store->work, store->mutex, until);
         }
         if (store->closing || !something_due(store)) continue;

@@ -96,6 +96,15 @@ mw_rc mw_turn_take(mw_store *store, uint64_t deadline_ns, mw_err *err)
     return rc;
 }
 
+bool mw_turn_try(mw_store *store)
+{
+    mw_store_lock(store);
+    bool free = mw_store_stopped(store, NULL) == MW_OK && !store->turn_taken;
+    store->turn_taken = store->turn_taken || free;
+    mw_store_unlock(store);
+    return free;
+}
+
 void mw_turn_give(mw_store *store)
 {
     mw_store_lock(store);

@@ -32,6 +32,8 @@ void mw_request_free(mw_store *store, mw_request *request); /* also a zeroed one
 ** first served. */
 mw_rc mw_turn_take(mw_store *store, uint64_t deadline_ns, mw_err *err) MW_MUST_USE;
 void mw_turn_give(mw_store *store);
+/* Takes it if nobody has it or waits for it. */
+bool mw_turn_try(mw_store *store);
 
 /* Gives the request its position, the next one, and queues it. Requires the turn, an encoded
 ** payload and reserved room. after.sequence and after.count are set by the caller. Cannot fail. */

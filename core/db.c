@@ -156,6 +156,14 @@ static mw_rc load_store(const mw_env *env, int dir, const char *path, const mw_s
 
 enum { FOLLOW_WAIT_MS = 2000 }; /* while another process opens the store */
 
+/* Whoever only reads is in nobody's way. What has to be settled first keeps the lock. */
+static mw_rc enter(mw_store *store, mw_err *err)
+{
+    mw_rc rc = mw_entry_enter(store, err);
+    bool leave = rc == MW_OK && !store->looking && !store->options.shared;
+    return leave ? mw_entry_leave(store, err) : rc;
+}
+
 static mw_rc open_store(mw_store *store, const mw_store_id *expected, mw_err *err)
 {
     mw_manifest *manifest = NULL;
@@ -168,7 +176,7 @@ static mw_rc open_store(mw_store *store, const mw_store_id *expected, mw_err *er
     /* Only now the lock: a folder that is no store gets no file from us. */
     bool free;
     rc = mw_entry_lock(store, &free, err);
-    if (rc == MW_OK && free) rc = mw_entry_enter(store, err);
+    if (rc == MW_OK && free) rc = enter(store, err);
     if (rc == MW_OK && !free) {
         rc = mw_follow_open(store, mw_store_deadline(store, FOLLOW_WAIT_MS), err);
     }
@@ -186,7 +194,6 @@ mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
         mw_store_free(store);
         return rc;
     }
-    if (store->segment && store->version->generation_count > 1) mw_background_wake(store);
     *db = (mw_db *)store;
     return MW_OK;
 }
@@ -316,7 +323,7 @@ mw_rc mw_db_set_options(mw_db *db, const mw_options *from, const mw_options *to,
 
 /* ---- keeping house --------------------------------------------------------------------------- */
 
-/* Takes the turn as the owner and freezes what there is. */
+/* Takes the turn as the owner and freezes what there is. MW_OK begins a job. */
 static mw_rc freeze(mw_store *store, uint64_t deadline_ns, mw_err *err)
 {
     uint64_t number;
@@ -324,6 +331,9 @@ static mw_rc freeze(mw_store *store, uint64_t deadline_ns, mw_err *err)
     if (rc != MW_OK) return rc;
     rc = mw_entry_own(store, deadline_ns, err);
     if (rc == MW_OK) rc = mw_flush_freeze(store, &number, err);
+    mw_store_lock(store);
+    store->jobs += rc == MW_OK;
+    mw_store_unlock(store);
     mw_turn_give(store);
     return rc;
 }
@@ -352,6 +362,7 @@ mw_rc mw_db_flush(mw_db *db, uint64_t wait_ms, uint64_t *generation, mw_err *err
                                                     : version->manifest->generation;
     mw_version_unref(version);
     rc = mw_flush_run(store, newest, deadline, err);
+    mw_entry_end_job(store);
     if (rc == MW_OK) *generation = newest;
     mw_background_wake(store); /* after a failure as well: what is frozen has to be flushed */
     return rc;
@@ -359,25 +370,16 @@ mw_rc mw_db_flush(mw_db *db, uint64_t wait_ms, uint64_t *generation, mw_err *err
 
 enum { OWN_WAIT_MS = 10000 };
 
-/* Files are written by the owner of the store only. */
-static mw_rc own(mw_store *store, mw_err *err)
-{
-    uint64_t deadline = mw_store_deadline(store, OWN_WAIT_MS);
-    mw_rc rc = mw_turn_take(store, deadline, err);
-    if (rc != MW_OK) return rc;
-    rc = mw_entry_own(store, deadline, err);
-    mw_turn_give(store);
-    return rc;
-}
-
 mw_rc mw_db_merge(mw_db *db, uint32_t max_generations, bool (*interrupted)(void *arg), void *arg,
                   uint32_t *folded, mw_err *err)
 {
     mw_store *store = store_of(db);
     mw_compact_task task = {MW_COMPACT_GENERATIONS, max_generations, 0, interrupted, arg};
     mw_compact_result result = {0};
-    mw_rc rc = own(store, err);
-    if (rc == MW_OK) rc = mw_compact_run(store, &task, &result, err);
+    mw_rc rc = mw_entry_begin_job(store, mw_store_deadline(store, OWN_WAIT_MS), err);
+    if (rc != MW_OK) return rc;
+    rc = mw_compact_run(store, &task, &result, err);
+    mw_entry_end_job(store);
     *folded = result.folded;
     return rc;
 }
@@ -389,9 +391,11 @@ mw_rc mw_db_compact(mw_db *db, bool (*interrupted)(void *arg), void *arg, uint64
     mw_compact_task task = {MW_COMPACT_ALL, 0, 0, interrupted, arg};
     mw_compact_result result = {0};
     uint64_t generation;
-    mw_rc rc = own(store, err);
-    if (rc == MW_OK) rc = mw_db_flush(db, OWN_WAIT_MS, &generation, err);
+    mw_rc rc = mw_entry_begin_job(store, mw_store_deadline(store, OWN_WAIT_MS), err);
+    if (rc != MW_OK) return rc;
+    rc = mw_db_flush(db, OWN_WAIT_MS, &generation, err);
     if (rc == MW_OK) rc = mw_compact_run(store, &task, &result, err);
+    mw_entry_end_job(store);
     *removed = result.removed;
     return rc;
 }

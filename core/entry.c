@@ -1,21 +1,34 @@
 /* entry.c: how a process comes to a store.
 **
-**     lock free  -> enter: clean end?  resume the epoch    : claim the next one
-**     lock taken -> follow: read beside the process that has it (follow.c)
-**                   first write: wait for the lock, then enter
+**     opening, lock free    enter: after a clean end go on in the epoch, else claim the next one;
+**                           then leave: the lock is given up until something is written
+**     opening, lock taken   follow: read beside the process that has it (follow.c)
+**     writing               take the lock: waits for whoever has it
+**     later                 leave, when another process waits, or after a second without a write
 **
-** The lock is one of the folder, held for as long as the store is open by the process that may
-** write. It is of an open file: a killed process loses it, a forked child has no share in it. */
+** Leaving is what closing does: all is synced, and the state file says that the end is a clean one.
+** So the next one goes on in the same epoch: it reads the log on to its end, which is all published,
+** and appends. Who finds no clean end has found a dead one's store.
+**
+** The lock is of an open file: a killed process loses it, a forked child has no share in it. A
+** process that is stopped (SIGSTOP) keeps it. */
 #include "entry.h"
 
+#include "commit.h"
 #include "epoch.h"
+#include "follow.h"
+#include "leftovers.h"
 #include "state.h"
 
 #include <errno.h>
 
 static const char lock_name[] = "lock";
 
-enum { PAUSE_MS = 5 };
+enum {
+    LOCK_BYTE = 0, /* of the file: who has it may write    */
+    WAIT_BYTE = 1, /* who waits for that shares this one   */
+    PAUSE_MS = 1,
+};
 
 mw_rc mw_entry_lock(mw_store *store, bool *free, mw_err *err)
 {
@@ -27,7 +40,7 @@ mw_rc mw_entry_lock(mw_store *store, bool *free, mw_err *err)
         sys = mw_env_open(env, store->dir, lock_name, MW_OPEN_ENSURE, &store->lock_file);
     }
     if (sys) return mw_fail_sys(err, sys, "opening the lock", store->path);
-    sys = env->file_lock(env->ctx, store->lock_file, 0, 0, MW_LOCK_EXCLUSIVE);
+    sys = env->file_lock(env->ctx, store->lock_file, LOCK_BYTE, 1, MW_LOCK_EXCLUSIVE);
     *free = sys != EAGAIN && sys != EACCES;
     return sys && *free ? mw_fail_sys(err, sys, "locking", store->path) : MW_OK;
 }
@@ -81,7 +94,12 @@ mw_rc mw_entry_enter(mw_store *store, mw_err *err)
     return rc;
 }
 
-/* ---- from reading beside a writer to writing -------------------------------------------------- */
+/* ---- to and fro ------------------------------------------------------------------------------ */
+
+static void unlock(mw_store *store)
+{
+    (void)store->env->file_lock(store->env->ctx, store->lock_file, LOCK_BYTE, 1, MW_LOCK_NONE);
+}
 
 static void pause(mw_store *store)
 {
@@ -90,8 +108,7 @@ static void pause(mw_store *store)
     mw_store_unlock(store);
 }
 
-/* The lock is somebody else's until he closes the store, or dies. */
-static mw_rc wait_for_lock(mw_store *store, uint64_t deadline_ns, mw_err *err)
+static mw_rc poll_lock(mw_store *store, uint64_t deadline_ns, mw_err *err)
 {
     const mw_env *env = store->env;
     for (;;) {
@@ -100,23 +117,78 @@ static mw_rc wait_for_lock(mw_store *store, uint64_t deadline_ns, mw_err *err)
         if (rc == MW_OK && !free) rc = mw_store_closing(store, err);
         if (rc != MW_OK || free) return rc;
         if (env->now_ns(env->ctx) >= deadline_ns) {
-            return mw_fail(err, MW_BUSY, "another process has %s open for writing", store->path);
+            return mw_fail(err, MW_BUSY, "another process is writing to %s", store->path);
         }
         pause(store);
     }
 }
 
+/* Who has the lock sees that somebody waits, and gives it up as soon as he can. */
+static mw_rc wait_for_lock(mw_store *store, uint64_t deadline_ns, mw_err *err)
+{
+    const mw_env *env = store->env;
+    bool free;
+    mw_rc rc = mw_entry_lock(store, &free, err);
+    if (rc != MW_OK || free) return rc;
+    int sys = env->file_lock(env->ctx, store->lock_file, WAIT_BYTE, 1, MW_LOCK_SHARED);
+    if (sys) return mw_fail_sys(err, sys, "waiting for the lock of", store->path);
+    rc = poll_lock(store, deadline_ns, err);
+    (void)env->file_lock(env->ctx, store->lock_file, WAIT_BYTE, 1, MW_LOCK_NONE);
+    return rc;
+}
+
+/* The segment that the place is in, for writing. */
+static mw_rc open_segment(mw_store *store, mw_err *err)
+{
+    const mw_log_place *place = &store->place;
+    mw_generation *active = store->version->generations[0];
+    mw_log_segment *segment = NULL;
+    if (place->header.number == 0) return MW_OK; /* nobody has ever written */
+    mw_rc rc = mw_log_segment_resume(store->env, store->dir, &place->header, place->offset,
+                                     place->chain, &segment, err);
+    if (rc != MW_OK) return rc;
+    mw_store_lock(store);
+    mw_log_segment *before = active->segment;
+    active->segment = segment;
+    store->segment = segment;
+    store->segment_number = place->header.number;
+    store->looking = false;
+    mw_store_unlock(store);
+    mw_log_segment_close(before);
+    return MW_OK;
+}
+
+/* Goes on where the process before us has left the store cleanly. *clean is false when it has not:
+** then everything is read anew, and the next epoch claimed. */
+static mw_rc take_on(mw_store *store, bool *clean, mw_err *err)
+{
+    bool written = mw_manifest_epoch_claimed(store->version->manifest) > 0;
+    *clean = true;
+    mw_rc rc = mw_follow_to_end(store, err);
+    written = written || mw_manifest_epoch_claimed(store->version->manifest) > 0;
+    if (rc == MW_OK && written) rc = mw_state_read(store, clean, err);
+    *clean = *clean && !store->place.header.old && store->closed_at <= store->visible.position;
+    if (rc == MW_OK && *clean) rc = open_segment(store, err);
+    if (rc == MW_OK && *clean) mw_leftovers_sweep(store, true);
+    return rc;
+}
+
 static mw_rc stop_following(mw_store *store, uint64_t deadline_ns, mw_err *err)
 {
     const mw_env *env = store->env;
+    bool clean;
     mw_rc rc = wait_for_lock(store, deadline_ns, err);
     if (rc != MW_OK) return rc;
     env->mutex_lock(env->ctx, store->follow_mutex);
-    atomic_store(&store->following, false);
-    rc = mw_entry_enter(store, err);
+    rc = take_on(store, &clean, err);
+    if (rc == MW_OK) {
+        atomic_store(&store->following, false);
+        if (!clean) rc = mw_entry_enter(store, err);
+    }
     if (rc != MW_OK) { /* what is shown stays, and the next one tries again */
+        store->astray = true;
         atomic_store(&store->following, true);
-        (void)env->file_lock(env->ctx, store->lock_file, 0, 0, MW_LOCK_NONE);
+        unlock(store);
     }
     env->mutex_unlock(env->ctx, store->follow_mutex);
     return rc;
@@ -127,4 +199,83 @@ mw_rc mw_entry_own(mw_store *store, uint64_t deadline_ns, mw_err *err)
     mw_rc rc = MW_OK;
     if (atomic_load(&store->following)) rc = stop_following(store, deadline_ns, err);
     return rc == MW_OK ? mw_epoch_own(store, err) : rc;
+}
+
+mw_rc mw_entry_begin_job(mw_store *store, uint64_t deadline_ns, mw_err *err)
+{
+    mw_rc rc = mw_turn_take(store, deadline_ns, err);
+    if (rc != MW_OK) return rc;
+    rc = mw_entry_own(store, deadline_ns, err);
+    mw_store_lock(store);
+    store->jobs += rc == MW_OK;
+    mw_store_unlock(store);
+    mw_turn_give(store);
+    return rc;
+}
+
+bool mw_entry_join_job(mw_store *store)
+{
+    if (atomic_load(&store->following)) return false;
+    store->jobs++;
+    return true;
+}
+
+void mw_entry_end_job(mw_store *store)
+{
+    mw_store_lock(store);
+    assert(store->jobs > 0);
+    store->jobs--;
+    mw_store_unlock(store);
+    mw_entry_offer(store, false);
+}
+
+/* Is everything that was begun here at its end? Requires the turn, and `mutex`. */
+static bool is_at_rest(const mw_store *store)
+{
+    return store->owned && store->jobs == 0 && !store->queue_first && !store->leading &&
+           store->visible.position == store->queued.position && !store->undecided &&
+           store->stopped.rc == MW_OK && !store->closing;
+}
+
+mw_rc mw_entry_leave(mw_store *store, mw_err *err)
+{
+    mw_rc rc = MW_OK;
+    if (store->owned) {
+        rc = mw_commit_sync(store, err);
+        if (rc == MW_OK) rc = mw_state_write(store, true, err);
+    }
+    if (rc != MW_OK) return rc;
+    mw_store_lock(store);
+    uint64_t next = store->visible.position + 1;
+    store->place = store->segment ? mw_log_segment_place(store->segment, next) : (mw_log_place){0};
+    store->segment = NULL;
+    store->owned = false;
+    store->looking = true;
+    atomic_store(&store->following, true);
+    mw_store_unlock(store);
+    unlock(store);
+    return MW_OK;
+}
+
+static bool is_wanted(mw_store *store)
+{
+    bool held = false;
+    const mw_env *env = store->env;
+    int sys = env->file_lock_test(env->ctx, store->lock_file, WAIT_BYTE, 1, &held);
+    return sys == 0 && held;
+}
+
+void mw_entry_offer(mw_store *store, bool idle)
+{
+    mw_err ignored = {0};
+    mw_store_lock(store);
+    bool ours = store->owned && store->lock_file >= 0;
+    mw_store_unlock(store);
+    if (!ours || !(idle || is_wanted(store)) || !mw_turn_try(store)) return;
+    mw_store_lock(store);
+    bool rests = is_at_rest(store);
+    mw_store_unlock(store);
+    /* Where that fails the store is still ours, and closing it will tell. */
+    if (rests && mw_entry_leave(store, &ignored) != MW_OK) mw_store_park(store, &ignored);
+    mw_turn_give(store);
 }

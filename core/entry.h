@@ -12,9 +12,25 @@ mw_rc mw_entry_lock(mw_store *store, bool *free, mw_err *err) MW_MUST_USE;
 ** read all the same, and whoever writes first tries again. */
 mw_rc mw_entry_enter(mw_store *store, mw_err *err) MW_MUST_USE;
 
+/* Gives the lock up: the store is followed from now on. Requires the lock, the turn or that nobody
+** else has the store yet, and that all is at rest. After a failure nothing has changed. */
+mw_rc mw_entry_leave(mw_store *store, mw_err *err) MW_MUST_USE;
+
 /* Makes this process the one that may write, if it is not yet: before its first write. Waits for
 ** another process's lock until the deadline (MW_BUSY). Requires the turn. */
 mw_rc mw_entry_own(mw_store *store, uint64_t deadline_ns, mw_err *err) MW_MUST_USE;
+
+/* The same for a flush or a merge: it stays the one until mw_entry_end_job. Takes the turn for a
+** moment. */
+mw_rc mw_entry_begin_job(mw_store *store, uint64_t deadline_ns, mw_err *err) MW_MUST_USE;
+/* For one that works for the owner only: false, and nothing to end, when that is not us. Requires
+** `mutex`. */
+bool mw_entry_join_job(mw_store *store);
+void mw_entry_end_job(mw_store *store);
+
+/* Gives the lock up if another process waits for it, or (idle) in any case, unless somebody here is
+** in the middle of something. The store is followed then, and left as cleanly as by closing it. */
+void mw_entry_offer(mw_store *store, bool idle);
 
 /* Was it refused because nothing can be written here, and not because something is broken? */
 bool mw_entry_is_read_only(const mw_err *cause);

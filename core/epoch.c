@@ -31,6 +31,7 @@
 ** it the new one; the copies are durable before the seal names them. */
 #include "epoch.h"
 
+#include "background.h"
 #include "commit.h"
 #include "leftovers.h"
 #include "shared.h"
@@ -242,8 +243,10 @@ static void become_owner(mw_store *store)
 {
     mw_store_lock(store);
     store->owned = true;
+    bool background = store->options.background;
     store->env->cond_signal(store->env->ctx, store->work);
     mw_store_unlock(store);
+    if (background && store->lock_file >= 0) mw_background_start(store);
 }
 
 /* From the first entry on others have to look at the page, and the end is an unclean one. */

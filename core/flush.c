@@ -25,6 +25,7 @@
 #include "background.h"
 #include "commit.h"
 #include "compact.h"
+#include "entry.h"
 #include "table_write.h"
 #include "txn.h"
 
@@ -516,9 +517,14 @@ static mw_rc make_room(mw_store *store, bool background, mw_err *err)
 
 mw_rc mw_flush_make_room(mw_store *store, mw_err *err)
 {
+    mw_store_lock(store);
+    bool joined = mw_entry_join_job(store);
+    mw_store_unlock(store);
+    if (!joined) return MW_OK; /* another process may be at it */
     bool background = has_thread(store);
     mw_rc rc = make_room(store, background, err);
     /* It was switched off while we waited: what the thread has left is the writer's. */
     if (rc == MW_OK && background && !has_thread(store)) rc = make_room(store, false, err);
+    mw_entry_end_job(store);
     return rc;
 }

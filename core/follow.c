@@ -235,6 +235,13 @@ static mw_rc find_page(mw_store *store, mw_err *err)
     return rc;
 }
 
+mw_rc mw_follow_to_end(mw_store *store, mw_err *err)
+{
+    mw_rc rc = find_page(store, err);
+    bool behind = is_behind(store) || store->astray;
+    return rc == MW_OK && behind ? look(store, 0, err) : rc;
+}
+
 mw_rc mw_follow(mw_store *store, mw_err *err)
 {
     const mw_env *env = store->env;

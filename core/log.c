@@ -238,6 +238,12 @@ void mw_log_segment_close(mw_log_segment *segment)
     mw_free(env, segment);
 }
 
+mw_log_place mw_log_segment_place(const mw_log_segment *segment, uint64_t position)
+{
+    uint64_t offset = segment->offset + segment->staged.size;
+    return (mw_log_place){segment->header, offset, segment->chain, position};
+}
+
 const mw_log_header *mw_log_segment_header(const mw_log_segment *segment)
 {
     return &segment->header;

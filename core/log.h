@@ -73,6 +73,8 @@ mw_rc mw_log_segment_resume(const mw_env *env, int dir, const mw_log_header *hea
 void mw_log_segment_close(mw_log_segment *segment); /* no sync; takes NULL */
 const mw_log_header *mw_log_segment_header(const mw_log_segment *segment);
 const char *mw_log_segment_name(const mw_log_segment *segment);
+/* Behind what was staged last; position: of the next entry, which the caller knows. */
+mw_log_place mw_log_segment_place(const mw_log_segment *segment, uint64_t position);
 
 /* Makes sure that room for bytes more (record headers included) is allocated in the file, so that a
 ** full disk shows before an entry is queued, never after. */

@@ -81,7 +81,8 @@ typedef struct mw_store {
     bool owned;              /* [turn] written, [m] read: we may write, our epoch is sealed */
     uint64_t epoch;          /* [turn] written, [m] read: our epoch once owned          */
     bool looking;            /* [turn] written, [m] read: reads only, see mw_epoch_look */
-    atomic_bool following;   /* another process writes (follow.h)                       */
+    atomic_bool following;   /* another process may write (follow.h)                    */
+    uint32_t jobs;           /* [m] flushes and merges that rely on our being the owner     */
     void *shared;            /* [m] the page, NULL: not mapped (shared.h)                       */
     mw_log_place place;      /* [follow] where the log is read on                               */
     bool astray;             /* [follow] that has failed half-way: everything is read anew      */

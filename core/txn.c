@@ -178,6 +178,7 @@ static void free_txn(mw_txn *txn)
     mw_version_unref(txn->version);
     mw_overlay_free(&txn->overlay, !txn->named);
     mw_free(store->env, txn);
+    mw_entry_offer(store, false);
     leave(store);
 }
 
