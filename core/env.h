@@ -73,8 +73,8 @@ typedef struct mw_env {
     int (*file_allocate)(void *ctx, int file, uint64_t offset, uint64_t bytes);
     /* Locks a range, bytes 0: all from offset on, without waiting. EAGAIN: another open file has a
     ** lock there, and one of the two is exclusive. What this open file holds in the range itself is
-    ** converted in one step, or left as it was when that fails; what it holds outside stays. EINVAL:
-    ** a byte past INT64_MAX. The file need not have the bytes.
+    ** converted in one step, or left as it was when that fails; what it holds outside stays.
+    ** EINVAL: a byte past INT64_MAX. The file need not have the bytes.
     **
     ** A lock belongs to the open file: file_close or the end of the process gives it up, never the
     ** closing of another one. A forked child has copies of its parent's open files, with which it

@@ -2,10 +2,11 @@
 **
 ** Everything that no sync has covered is cut into parts that the disk keeps or loses on its own:
 ** units of writes (kept or not), truncations (likewise), the size of a file (one of a list), the
-** names of a directory (how many of its changes, in order), the mapped page of a file. Where a file's writes reach the disk in
-** order, its units and truncations are one part: how many of them. A disk state is a choice for
-** each part: 0 is lost, the last option is kept. Choices are told apart by a hash of all that can
-** be reached from the root, so that choices which come to the same disk count once. */
+** names of a directory (how many of its changes, in order), the mapped page of a file. Where a
+** file's writes reach the disk in order, its units and truncations are one part: how many of them.
+** A disk state is a choice for each part: 0 is lost, the last option is kept. Choices are told
+** apart by a hash of all that can be reached from the root, so that choices which come to the same
+** disk count once. */
 #include "sim_world.h"
 
 #include <stdlib.h>
