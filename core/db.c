@@ -156,11 +156,12 @@ static mw_rc load_store(const mw_env *env, int dir, const char *path, const mw_s
 
 enum { FOLLOW_WAIT_MS = 2000 }; /* while another process opens the store */
 
-/* Whoever only reads is in nobody's way. What has to be settled first keeps the lock. */
+/* Whoever only reads is in nobody's way. What has to be settled or flushed first keeps the lock. */
 static mw_rc enter(mw_store *store, mw_err *err)
 {
     mw_rc rc = mw_entry_enter(store, err);
-    bool leave = rc == MW_OK && !store->looking && !store->options.shared;
+    bool leave = rc == MW_OK && !store->looking && !store->options.shared &&
+                 store->version->generation_count == 1;
     return leave ? mw_entry_leave(store, err) : rc;
 }
 
@@ -194,6 +195,8 @@ mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
         mw_store_free(store);
         return rc;
     }
+    bool flush = !atomic_load(&store->following) && !store->looking;
+    if (flush && store->version->generation_count > 1) mw_background_wake(store);
     *db = (mw_db *)store;
     return MW_OK;
 }

@@ -290,7 +290,7 @@ static void a_thread_with_nothing_to_do_sleeps(void **state)
     mw_background_wake(engine_store(db));
     while (!engine_words(db, "last_error")) usleep(100);
     engine_flush(db);
-    usleep(300 * 1000); /* the pause at hand is over */
+    usleep(1600 * 1000); /* the pause at hand is over, and the lock given up */
     atomic_store(&waits, 0);
     usleep(1000 * 1000);
     assert_in_range(atomic_load(&waits), 0, 5); /* not the 20 of pauses of 50 ms */

@@ -465,7 +465,7 @@ static void files_are_listed_as_they_are(void **state)
                         "table 0 2 1 1, log -1 3 -1 -1, ");
     assert_int_equal(all.count, 2);
     char path[ENGINE_PATH_BYTES];
-    assert_int_equal(engine_file_count(world, ""), 5 + 1); /* and the lock */
+    assert_int_equal(engine_file_count(world, ""), 5 + 2); /* and the lock, and the page */
     assert_true(engine_file(world, "lock", 0, path));
     engine_close(db);
     engine_end(world);
