@@ -253,6 +253,7 @@ static void become_owner(mw_store *store)
 static mw_rc begin_to_write(mw_store *store, mw_err *err)
 {
     bool there;
+    if (store->options.shared) return mw_state_write(store, false, err);
     mw_store_lock(store);
     mw_rc rc = mw_shared_open(store, true, &there, err);
     if (rc == MW_OK && store->version) mw_shared_show(store);
