@@ -38,6 +38,8 @@ struct mx_connection {
     mx_vtab *vtabs;      /* all connected tables, the newest first                   */
     mx_watch *watches;   /* find.c                                                   */
     int looks;           /* searches for a table that are under way                  */
+    int controls;        /* control tables that are connected (moment.c)             */
+    bool joined;         /* one of them will be told the end of the transaction      */
 };
 
 struct mx_vtab {
