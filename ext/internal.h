@@ -39,7 +39,9 @@ struct mx_connection {
     mx_watch *watches;   /* find.c                                                   */
     int looks;           /* searches for a table that are under way                  */
     int controls;        /* control tables that are connected (moment.c)             */
+    bool control_there;  /* one is in the temp schema, connected or not              */
     bool joined;         /* one of them will be told the end of the transaction      */
+    bool temp_changed;   /* SQLite has not looked at the present temp schema yet     */
 };
 
 struct mx_vtab {

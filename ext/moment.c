@@ -14,7 +14,8 @@
 ** soon as they open a table. So it is not made when it is needed, inside a statement that reads, but
 ** before, while one is being prepared and none runs. It may go again: by a ROLLBACK of the transaction
 ** that it was made in, by PRAGMA temp_store, by DROP. Then statements have to be prepared anew, and it
-** is made again.
+** is made again: after PRAGMA temp_store by the second one, since SQLite does not read the schema of
+** the new temp while a statement is being prepared. mx_moment_look makes it do so.
 **
 ** After ROLLBACK TO over its CREATE the table is in no schema, but still entered in the transaction:
 ** it goes on to tell the end.
@@ -69,6 +70,7 @@ static int disconnect(sqlite3_vtab *base)
     control *self = (control *)base;
     mx_connection *connection = self->connection;
     connection->controls--;
+    connection->control_there = false; /* to be looked for, at least */
     sqlite3_free(self);
     mx_connection_unref(connection);
     return SQLITE_OK;
@@ -206,14 +208,41 @@ static bool is_any_running(sqlite3 *db)
     return false;
 }
 
+/* Does it depend on the connection's state whether the table can be used, and not on a failure? */
+static bool is_refusal(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_ERROR: /* there is no such table, or no module of that name */
+    case SQLITE_AUTH:
+    case SQLITE_READONLY:
+    case SQLITE_LOCKED:     /* COMMIT is under way */
+    case SQLITE_CONSTRAINT: /* the commit hook has said no */
+    case SQLITE_SCHEMA:     /* see mx_moment_look */
+    case SQLITE_CANTOPEN: return true;
+    default: return false;
+    }
+}
+
 /* Asked, because a write that is refused is an error in the application's log. */
-static bool is_query_only(sqlite3 *db)
+static int ask_query_only(sqlite3 *db, bool *only)
 {
     sqlite3_stmt *statement = NULL;
-    bool only = sqlite3_prepare_v2(db, "PRAGMA query_only", -1, &statement, NULL) != SQLITE_OK ||
-                sqlite3_step(statement) != SQLITE_ROW || sqlite3_column_int(statement, 0) != 0;
+    int rc = sqlite3_prepare_v2(db, "PRAGMA query_only", -1, &statement, NULL);
+    if (rc == SQLITE_OK) rc = sqlite3_step(statement);
+    *only = rc != SQLITE_ROW || sqlite3_column_int(statement, 0) != 0;
     sqlite3_finalize(statement);
-    return only;
+    return rc == SQLITE_ROW || is_refusal(rc) ? SQLITE_OK : rc;
+}
+
+/* *done is false where the connection cannot write to temp. */
+static int write_temp(mx_connection *connection, const char *sql, bool *done)
+{
+    bool query_only = false;
+    int rc = ask_query_only(connection->db, &query_only);
+    if (rc == SQLITE_OK && !query_only) rc = sqlite3_exec(connection->db, sql, NULL, NULL, NULL);
+    connection->temp_changed = rc == SQLITE_SCHEMA;
+    *done = rc == SQLITE_OK && !query_only;
+    return rc == SQLITE_OK || is_refusal(rc) ? SQLITE_OK : rc;
 }
 
 /* An ephemeral store has no other user. */
@@ -224,29 +253,31 @@ bool mx_moment_is_wanted(const mx_vtab *vtab)
     return !mw_db_options(mx_txn_db(vtab->txn)).statement_moments;
 }
 
-void mx_moment_prepare(const mx_vtab *vtab)
+int mx_moment_prepare(const mx_vtab *vtab)
 {
     mx_connection *connection = vtab->connection;
-    sqlite3 *db = connection->db;
-    if (connection->controls > 0 || mx_connection_is_forked(connection)) return;
-    if (!mx_moment_is_wanted(vtab)) return;
-    if (is_any_running(db) || is_query_only(db)) return;
-    int rc = sqlite3_exec(db,
-                          "CREATE VIRTUAL TABLE IF NOT EXISTS temp.memwal_moment "
-                          "USING memwal_moment",
-                          NULL, NULL, NULL);
-    (void)rc; /* without it each statement sees a moment of its own */
+    if (connection->controls > 0 || connection->control_there) return SQLITE_OK;
+    if (mx_connection_is_forked(connection) || !mx_moment_is_wanted(vtab)) return SQLITE_OK;
+    if (is_any_running(connection->db)) return SQLITE_OK;
+    return write_temp(connection,
+                      "CREATE VIRTUAL TABLE IF NOT EXISTS temp.memwal_moment USING memwal_moment",
+                      &connection->control_there);
+}
+
+void mx_moment_look(mx_connection *connection)
+{
+    if (!connection->temp_changed) return;
+    connection->temp_changed = false;
+    (void)sqlite3_exec(connection->db, "SELECT 1 FROM temp.sqlite_master", NULL, NULL, NULL);
 }
 
 int mx_moment_join(mx_connection *connection, bool *joined)
 {
-    sqlite3 *db = connection->db;
     *joined = connection->joined;
     if (connection->joined) return SQLITE_OK;
-    if (connection->controls == 0 || is_query_only(db)) return SQLITE_OK;
+    if (connection->controls == 0 && !connection->control_there) return SQLITE_OK;
     if (mx_connection_interrupted(connection)) return SQLITE_INTERRUPT;
-    int rc = sqlite3_exec(db, "DELETE FROM temp.memwal_moment WHERE 0", NULL, NULL, NULL);
-    if (rc != SQLITE_OK) return sqlite3_get_autocommit(db) ? rc : SQLITE_OK;
-    *joined = connection->joined = true;
-    return SQLITE_OK;
+    int rc = write_temp(connection, "DELETE FROM temp.memwal_moment WHERE 0", joined);
+    connection->control_there = connection->joined = *joined;
+    return rc;
 }

@@ -666,6 +666,7 @@ static int make_readable(mx_vtab *vtab, mx_txn **txn)
 {
     int rc = make_ready(vtab, txn);
     if (rc == SQLITE_OK && vtab != (*txn)->pioneer) rc = undo_vanished(vtab, *txn);
+    mx_moment_look(vtab->connection);
     return rc == SQLITE_OK ? begin_moment(vtab, *txn) : rc;
 }
 
