@@ -6,7 +6,7 @@
 **   mx_vtab        one per sqlite3_vtab object. Not an identity: after schema changes one
 **   connection
 **                  may hold two of them for one table, so no transaction state lives here.
-**   mx_txn         one per connection and engine store: turn, savepoints, statement snapshot. All
+**   mx_txn         one per connection and engine store: turn, savepoints, snapshots. All
 **                  tables of a connection over one store (main.t, temp.t, a re-connected t) share
 **                  it.
 **

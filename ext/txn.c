@@ -1,8 +1,9 @@
-/* txn.c: transactions, savepoints and statement snapshots.
+/* txn.c: transactions, savepoints and snapshots.
 **
 **   sqlite3* -- mx_connection -- mx_txn (one per store) <--- mx_vtab, mx_cursor (any number)
 **                                  |- mw_txn    between begin and commit or rollback: the turn
 **                                  |- marks     savepoint n began at marks[n]
+**                                  |- moment    what the transaction sees until it has the turn
 **                                  `- snapshot  what the statement sees, while cursors are open
 **
 ** Savepoints. SQLite announces them sparsely: one number is announced once per table and so several
@@ -18,6 +19,13 @@
 ** changes the view of this connection (its own changes, undo, begin, end): a snapshot of an older
 ** version is not given to new cursors, so a later statement sees what was written before it, while
 ** cursors that are open keep the moment they began with and never meet rows written after.
+**
+** Moments. Inside BEGIN the snapshot of the first read is kept for all later ones, until the control
+** table (moment.c) tells the end of the transaction. It holds a reference to its mx_txn, since SQLite
+** may disconnect all tables meanwhile. Once the turn is taken the connection sees the newest state,
+** which must be that of the moment: else the transaction has read what is not so any more, and the
+** turn is given back (SQLITE_BUSY_SNAPSHOT). Nobody else can change it afterwards, so a first read
+** that comes after the turn needs no moment.
 **
 ** Ends. SQLite does not tell a dropped table how its transaction ends, so DROP is refused while
 ** there are changes (mx_txn_leave).
