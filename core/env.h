@@ -26,6 +26,13 @@ typedef enum mw_open {
     MW_OPEN_ENSURE, /* made when absent; reading and writing                           */
 } mw_open;
 
+/* Which file it is. No two files that are there at the same time have the same, and one is there as
+** long as it has a name or is open; afterwards another may get it. */
+typedef struct mw_file_id {
+    uint64_t device;
+    uint64_t number;
+} mw_file_id;
+
 typedef struct mw_env {
     void *ctx; /* first argument of every function */
 
@@ -64,6 +71,8 @@ typedef struct mw_env {
     int (*link)(void *ctx, int dir, const char *from, const char *to);
     int (*unlink)(void *ctx, int dir, const char *name);
     int (*exists)(void *ctx, int dir, const char *name, bool *yes);
+    /* Which file has this name; ENOENT: none has. */
+    int (*identify)(void *ctx, int dir, const char *name, mw_file_id *id);
 
     /* The machine. boot_id differs after each start of the machine. now is monotonic. */
     int (*boot_id)(void *ctx, uint8_t id[16]);

@@ -276,6 +276,16 @@ static int name_exists(void *ctx, int dir, const char *name, bool *yes)
     return *yes || errno == ENOENT ? 0 : errno;
 }
 
+static int name_identify(void *ctx, int dir, const char *name, mw_file_id *id)
+{
+    (void)ctx;
+    assert(!strchr(name, '/'));
+    struct stat info;
+    if (fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW)) return errno;
+    *id = (mw_file_id){.device = (uint64_t)info.st_dev, .number = (uint64_t)info.st_ino};
+    return 0;
+}
+
 /* ---- the machine ---------------------------------------------------------------------------- */
 
 static int hex_digit(char c)
@@ -488,6 +498,7 @@ const mw_env *mw_env_posix(void)
         .link = name_link,
         .unlink = name_unlink,
         .exists = name_exists,
+        .identify = name_identify,
         .boot_id = boot_id,
         .random = random_bytes,
         .now_ns = now_ns,

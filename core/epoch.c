@@ -32,6 +32,8 @@
 #include "epoch.h"
 
 #include "commit.h"
+#include "leftovers.h"
+#include "state.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -112,9 +114,11 @@ static mw_rc publish_seal(mw_store *store, const mw_manifest *claim, uint64_t st
     memmove(next->epochs, next->epochs + first, next->epoch_count * sizeof *next->epochs);
     next->boundary = next->number;
     rc = mw_manifest_publish(next, store->dir, err);
-    bool lost = false;
-    if (rc == MW_OK) rc = mw_store_lost_number(store, next->number, &lost, err);
-    if (lost) rc = MW_EXISTS;
+    mw_manifest_range there;
+    if (rc == MW_OK) {
+        rc = mw_store_confirm_number(store, next->number, &there, err);
+        if (rc == MW_OK && there.newest != next->number) rc = MW_EXISTS;
+    }
     if (rc == MW_OK) {
         *seal = next;
     } else {
@@ -137,7 +141,7 @@ static mw_rc copy_tail(mw_log_segment *segment, const mw_replay *replay, mw_err 
 }
 
 /* A segment holds entries of one generation. Copies from before the newest one are the end of the
-** generation before it (recover.c: what lies in later segments proves earlier ones durable), and a
+** generation before it (replay.c: what lies in later segments proves earlier ones durable), and a
 ** freeze came no further than its empty segment: it is undone. */
 static void undo_empty_freeze(mw_replay *replay)
 {
@@ -256,7 +260,7 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, const mw_judge
     mw_log_segment *segment = NULL;
     mw_manifest *seal = NULL;
     uint64_t epoch = mw_manifest_epoch_claimed(claim);
-    mw_rc rc = mw_recover_replay(store, claim, judge, &replay, err);
+    mw_rc rc = mw_replay_log(store, claim, judge, &replay, err);
     if (rc == MW_OK && replay.undecided) rc = undecided(store, err);
     if (rc == MW_OK) {
         undo_empty_freeze(&replay);
@@ -267,7 +271,7 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, const mw_judge
         uint64_t copied = replay.tail.first_position;
         rc = publish_seal(store, claim, start, copied ? copied : start, &seal, err);
     }
-    if (rc == MW_OK) rc = mw_recover_write_state(store, false, err);
+    if (rc == MW_OK) rc = mw_state_write(store, false, err);
     if (rc == MW_OK) rc = adopt(store, &replay, seal, epoch, segment, err);
     if (rc == MW_OK) {
         store->segment_number = 1;
@@ -288,7 +292,7 @@ static mw_rc take_over(mw_store *store, const mw_judge *judge, mw_err *err)
         if (rc != MW_OK) return rc;
         rc = replay_and_seal(store, claim, judge, err);
         mw_manifest_unref(claim);
-        if (rc == MW_OK) mw_recover_sweep(store, false);
+        if (rc == MW_OK) mw_leftovers_sweep(store, false);
         if (rc != MW_EXISTS) return rc; /* a peer's claim made ours void: claim again */
     }
     return mw_fail(err, MW_BUSY, "other writers keep claiming %s", store->path);
@@ -324,20 +328,26 @@ static mw_rc sync_logs(mw_store *store, const mw_replay *replay, mw_err *err)
     return MW_OK;
 }
 
-mw_rc mw_epoch_look(mw_store *store, mw_err *err)
+mw_rc mw_epoch_look(mw_store *store, const mw_judge *judge, mw_err *err)
 {
     mw_manifest *manifest;
     mw_replay replay = {0};
     mw_rc rc = load_newest(store, &manifest, err);
     if (rc != MW_OK) return rc;
-    rc = mw_recover_replay(store, manifest, NULL, &replay, err);
+    rc = mw_replay_log(store, manifest, judge, &replay, err);
+    bool answered = judge && replay.host.size > 0;
+    if (answered) replay.end.position--; /* the log has no answer */
     if (rc == MW_OK && replay.tail.first_position) rc = sync_logs(store, &replay, err);
     const mw_manifest_epoch *sealed = mw_manifest_sealed(manifest);
     uint64_t epoch = sealed ? sealed->epoch : 0;
     if (rc == MW_OK) rc = adopt(store, &replay, manifest, epoch, NULL, err);
     if (rc == MW_OK) {
+        mw_buf_free(&store->undecided_host);
+        mw_store_lock(store);
         store->looking = true;
+        store->answered = answered;
         store->undecided_host = replay.host;
+        mw_store_unlock(store);
         mw_buf_init(&replay.host, store->env);
     }
     mw_replay_free(store->env, &replay);
@@ -365,8 +375,18 @@ mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err)
     store->segment_number = replayed->last_header.number;
     /* Segments that a takeover found empty, or copied from, may have outlived the flush of their
     ** generation. In a shared store a peer may be at work. */
-    if (!store->options.shared) mw_recover_sweep(store, true);
+    if (!store->options.shared) mw_leftovers_sweep(store, true);
     return MW_OK;
+}
+
+/* Of one that was loaded, for the fence. Should a peer have moved on, it will find out. */
+static mw_rc know_own_manifest(mw_store *store, mw_err *err)
+{
+    mw_manifest_range there;
+    mw_store_lock(store);
+    uint64_t number = store->version->manifest->number;
+    mw_store_unlock(store);
+    return mw_store_confirm_number(store, number, &there, err);
 }
 
 mw_rc mw_epoch_own(mw_store *store, mw_err *err)
@@ -374,30 +394,14 @@ mw_rc mw_epoch_own(mw_store *store, mw_err *err)
     if (store->owned) return MW_OK;
     if (store->looking && store->undecided_host.size) return undecided(store, err);
     if (!store->segment || store->options.shared) return mw_epoch_takeover(store, NULL, err);
-    mw_rc rc = mw_recover_write_state(store, false, err);
+    mw_rc rc = know_own_manifest(store, err);
+    if (rc == MW_OK) rc = mw_state_write(store, false, err);
     if (rc != MW_OK) return rc;
     become_owner(store);
     return MW_OK;
 }
 
 /* ---- fence ----------------------------------------------------------------------------------- */
-
-/* Is there a manifest that we do not know? Absence of the next number proves something only if ours
-** is seen to exist afterwards; else it may be free because both are long gone. */
-static mw_rc something_newer(mw_store *store, uint64_t number, bool *yes, mw_err *err)
-{
-    char name[MW_MANIFEST_NAME_BYTES];
-    bool next = false;
-    bool ours = false;
-    mw_manifest_name(number + 1, name);
-    int sys = store->env->exists(store->env->ctx, store->dir, name, &next);
-    if (!sys && !next) {
-        mw_manifest_name(number, name);
-        sys = store->env->exists(store->env->ctx, store->dir, name, &ours);
-    }
-    *yes = next || !ours;
-    return sys ? mw_fail_sys(err, sys, "looking for a peer's claim in", store->path) : MW_OK;
-}
 
 /* Claims above a claim that its maker does not seal, and seals it: our synced entries are in. */
 static mw_rc overtake(mw_store *store, const mw_manifest *newest, uint64_t last_position,
@@ -469,9 +473,9 @@ mw_rc mw_epoch_fence(mw_store *store, uint64_t last_position, uint64_t *fence, m
     uint64_t number = store->version->manifest->number;
     mw_store_unlock(store);
     uint64_t deadline = mw_store_deadline(store, SEAL_WAIT_MS);
-    bool newer;
-    mw_rc rc = something_newer(store, number, &newer, err);
-    while (rc == MW_OK && newer) {
+    bool perhaps;
+    mw_rc rc = mw_store_look_above(store, number, &perhaps, err);
+    while (rc == MW_OK && perhaps) {
         mw_manifest *newest;
         bool definite;
         rc = load_newest(store, &newest, err);

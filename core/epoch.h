@@ -2,7 +2,7 @@
 #ifndef MW_EPOCH_H
 #define MW_EPOCH_H
 
-#include "recover.h"
+#include "replay.h"
 #include "store.h"
 
 /* Claims the next epoch, replays the log of the older ones to its end, seals, and makes the result
@@ -12,9 +12,9 @@
 mw_rc mw_epoch_takeover(mw_store *store, const mw_judge *judge, mw_err *err) MW_MUST_USE;
 
 /* Makes what the log says the store's state, for reading: claims nothing, writes nothing. What may
-** live in the page cache only is synced first, and a prepare without a decision left out. Requires
-** that nobody else has the store yet. */
-mw_rc mw_epoch_look(mw_store *store, mw_err *err) MW_MUST_USE;
+** live in the page cache only is synced first. A prepare without a decision is left out, or, with a
+** judge, what he says. Requires the turn, or that nobody else has the store yet. */
+mw_rc mw_epoch_look(mw_store *store, const mw_judge *judge, mw_err *err) MW_MUST_USE;
 
 /* Goes on as the owner of the epoch that was closed cleanly, behind the end that `replayed`
 ** found. */

@@ -791,7 +791,7 @@ mw_rc mw_manifest_publish(const mw_manifest *manifest, int dir, mw_err *err)
         mw_manifest_name(manifest->number, name);
         rc = mw_env_publish(manifest->env, dir, name, mw_buf_slice(&buf), &cause);
         /* A peer removes a temporary file only when the number is taken, or has been
-        ** (recover.c). */
+        ** (leftovers.c). */
         if (rc == MW_MISSING) rc = MW_EXISTS;
         if (rc != MW_OK && rc != MW_EXISTS && err && err->rc == MW_OK) *err = cause;
     }
@@ -820,22 +820,32 @@ mw_rc mw_manifest_load(const mw_env *env, int dir, uint64_t number, const mw_sto
     return MW_OK;
 }
 
-static int keep_highest(void *arg, const char *name)
+static int note_number(void *arg, const char *name)
 {
-    uint64_t *highest = arg;
+    mw_manifest_range *range = arg;
     uint64_t number;
-    if (mw_manifest_parse_name(name, &number)) *highest = mw_max(*highest, number);
+    if (!mw_manifest_parse_name(name, &number)) return 0;
+    range->lowest = range->newest ? mw_min(range->lowest, number) : number;
+    range->newest = mw_max(range->newest, number);
     return 0;
+}
+
+mw_rc mw_manifest_list(const mw_env *env, int dir, mw_manifest_range *range, mw_err *err)
+{
+    mw_manifest_range found = {0};
+    int sys = mw_env_list(env, dir, note_number, &found);
+    /* Half a list is no list: a name that it left out may be the newest one. */
+    if (sys) return mw_fail_sys(err, sys, "listing", "the store's folder");
+    *range = found;
+    return MW_OK;
 }
 
 mw_rc mw_manifest_newest(const mw_env *env, int dir, uint64_t *number, mw_err *err)
 {
-    uint64_t highest = 0;
-    int sys = mw_env_list(env, dir, keep_highest, &highest);
-    /* Half a list is no list: a name that it left out may be the newest one. */
-    if (sys) return mw_fail_sys(err, sys, "listing", "the store's folder");
-    *number = highest;
-    return MW_OK;
+    mw_manifest_range range = {0};
+    mw_rc rc = mw_manifest_list(env, dir, &range, err);
+    if (rc == MW_OK) *number = range.newest;
+    return rc;
 }
 
 mw_rc mw_manifest_load_newest(const mw_env *env, int dir, const mw_store_id *store,

@@ -91,7 +91,16 @@ mw_rc mw_manifest_publish(const mw_manifest *manifest, int dir, mw_err *err) MW_
 mw_rc mw_manifest_load(const mw_env *env, int dir, uint64_t number, const mw_store_id *store,
                        mw_manifest **manifest, mw_err *err) MW_MUST_USE;
 
-/* Lists the folder for the highest number; 0: there is none. An error is never read as absence. */
+/* The numbers in a folder; both 0: there are none. */
+typedef struct mw_manifest_range {
+    uint64_t lowest;
+    uint64_t newest;
+} mw_manifest_range;
+
+/* Lists the folder. An error is never read as absence. */
+mw_rc mw_manifest_list(const mw_env *env, int dir, mw_manifest_range *range,
+                       mw_err *err) MW_MUST_USE;
+/* The same, for the highest number only; 0: there is none. */
 mw_rc mw_manifest_newest(const mw_env *env, int dir, uint64_t *number, mw_err *err) MW_MUST_USE;
 
 /* Loads the newest one. A living owner may publish the next and remove the one that the list

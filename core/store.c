@@ -5,6 +5,7 @@
 ** builds again, sharing what is open already. */
 #include "store.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,7 +25,8 @@ static mw_rc create_locks(mw_store *store, mw_err *err)
     return sys ? mw_fail_sys(err, sys, "creation of a lock", store->path) : MW_OK;
 }
 
-/* Before there is a pool nothing can be spared. */
+/* Before there is a pool nothing can be spared. The own manifest is not: without it each commit would
+** need a descriptor, and could not say how it ended if there is none. */
 static void spare_files(void *arg)
 {
     const mw_store *store = arg;
@@ -65,6 +67,11 @@ mw_rc mw_store_create(const mw_env *env, const char *path, const mw_options *opt
     return rc;
 }
 
+static void let_go(const mw_env *env, const mw_own_manifest *own)
+{
+    if (own->number) env->file_close(env->ctx, own->file);
+}
+
 void mw_store_free(mw_store *store)
 {
     if (!store) return;
@@ -83,6 +90,7 @@ void mw_store_free(mw_store *store)
     }
     if (store->progress) env->cond_destroy(env->ctx, store->progress);
     if (store->work) env->cond_destroy(env->ctx, store->work);
+    let_go(env, &store->own);
     if (store->lock_file >= 0) env->file_close(env->ctx, store->lock_file);
     if (store->dir >= 0) env->dir_close(env->ctx, store->dir);
     mw_buf_free(&store->undecided_host);
@@ -223,14 +231,111 @@ void mw_store_remove_table(mw_store *store, const mw_manifest_file *file)
     store->env->unlink(store->env->ctx, store->dir, name);
 }
 
-void mw_store_remove_manifests(mw_store *store, uint64_t from, uint64_t below)
+/* The first number that could not be removed, or was not there. */
+static uint64_t remove_upwards(mw_store *store, uint64_t number, uint64_t boundary)
 {
-    for (uint64_t number = from; number < below; number++) {
+    for (; number < boundary; number++) {
         char name[MW_MANIFEST_NAME_BYTES];
         mw_manifest_name(number, name);
-        store->env->unlink(store->env->ctx, store->dir, name);
+        if (store->env->unlink(store->env->ctx, store->dir, name) != 0) break;
+    }
+    return number;
+}
+
+/* A gap may be wide: the list tells where it ends. */
+void mw_store_remove_manifests(mw_store *store, uint64_t lowest, uint64_t boundary)
+{
+    for (;;) {
+        mw_manifest_range left;
+        uint64_t number = remove_upwards(store, lowest, boundary);
+        if (number == lowest || number >= boundary) return;
+        if (mw_manifest_list(store->env, store->dir, &left, NULL) != MW_OK) return;
+        lowest = left.lowest;
     }
 }
+
+/* ---- the own manifest ------------------------------------------------------------------------ */
+
+/* In place of the one held before. */
+static void hold(mw_store *store, mw_own_manifest own)
+{
+    mw_store_lock(store);
+    mw_own_manifest before = store->own;
+    store->own = own;
+    mw_store_unlock(store);
+    let_go(store->env, &before);
+}
+
+/* Number 0: it cannot be had now, for want of descriptors, say. */
+static mw_own_manifest open_own(mw_store *store, uint64_t number)
+{
+    const mw_env *env = store->env;
+    char name[MW_MANIFEST_NAME_BYTES];
+    mw_own_manifest own = {0};
+    mw_manifest_name(number, name);
+    if (mw_env_open(env, store->dir, name, MW_OPEN_READ, &own.file) != 0) return own;
+    if (env->identify(env->ctx, store->dir, name, &own.id) == 0) {
+        own.number = number;
+    } else {
+        env->file_close(env->ctx, own.file);
+    }
+    return own;
+}
+
+/* It is opened by name, and another file may have that: a stray one, made when ours had gone. But
+** nothing goes without something newer, so when the list that comes afterwards has ours for the
+** newest, ours had not gone. The list needs a descriptor, too: if it was the last one, the list gets
+** it. */
+mw_rc mw_store_confirm_number(mw_store *store, uint64_t number, mw_manifest_range *there,
+                              mw_err *err)
+{
+    static const mw_own_manifest none;
+    mw_err cause = {0};
+    hold(store, open_own(store, number));
+    mw_rc rc = mw_manifest_list(store->env, store->dir, there, &cause);
+    if (cause.sys == EMFILE || cause.sys == ENFILE) {
+        hold(store, none);
+        cause = (mw_err){0};
+        rc = mw_manifest_list(store->env, store->dir, there, &cause);
+    }
+    if (rc != MW_OK || there->newest != number) hold(store, none);
+    return rc == MW_OK ? MW_OK : mw_fail(err, rc, "%s", cause.text);
+}
+
+static mw_own_manifest own_manifest(mw_store *store)
+{
+    mw_store_lock(store);
+    mw_own_manifest own = store->own;
+    mw_store_unlock(store);
+    return own;
+}
+
+/* The next number may be absent because it is long gone: then ours, which is removed before it, is
+** gone as well. So ours is looked at afterwards, and by what it is: our number may be there again, a
+** stray. If ours was let go meanwhile, its identity may be that of the stray. */
+mw_rc mw_store_look_above(mw_store *store, uint64_t number, bool *perhaps, mw_err *err)
+{
+    const mw_env *env = store->env;
+    char name[MW_MANIFEST_NAME_BYTES];
+    mw_file_id id = {0};
+    bool next = false;
+    mw_own_manifest own = own_manifest(store);
+    *perhaps = true;
+    if (own.number != number) return MW_OK;
+    mw_manifest_name(number + 1, name);
+    int sys = env->exists(env->ctx, store->dir, name, &next);
+    if (!sys && !next) {
+        mw_manifest_name(number, name);
+        sys = env->identify(env->ctx, store->dir, name, &id);
+    }
+    if (sys == ENOENT) return MW_OK;
+    if (sys) return mw_fail_sys(err, sys, "looking for a peer's claim in", store->path);
+    bool same = id.device == own.id.device && id.number == own.id.number;
+    *perhaps = next || !same || own_manifest(store).number != number;
+    return MW_OK;
+}
+
+/* ---- publishing ------------------------------------------------------------------------------ */
 
 /* Who has created the manifest that we wanted to create, or one above it? */
 static mw_rc explain_lost_number(mw_store *store, uint64_t epoch, mw_err *err)
@@ -250,14 +355,6 @@ static mw_rc explain_lost_number(mw_store *store, uint64_t epoch, mw_err *err)
                    newest, store->path);
 }
 
-mw_rc mw_store_lost_number(mw_store *store, uint64_t number, bool *lost, mw_err *err)
-{
-    uint64_t newest = number;
-    mw_rc rc = mw_manifest_newest(store->env, store->dir, &newest, err);
-    *lost = rc == MW_OK && newest != number;
-    return rc;
-}
-
 /* After a publish that failed: is the name there, perhaps not for ever? An answer that cannot be
 ** had counts as yes. */
 static bool may_stand(mw_store *store, uint64_t number)
@@ -271,7 +368,7 @@ static bool may_stand(mw_store *store, uint64_t number)
 
 /* Publishes and installs. A failure that leaves the outcome on disk unknown is MW_PERSISTENCE: only
 ** a reopen can agree with the disk again. */
-static mw_rc publish(mw_store *store, mw_manifest *manifest, mw_err *err)
+static mw_rc publish(mw_store *store, mw_manifest *manifest, mw_manifest_range *there, mw_err *err)
 {
     mw_err cause = {0};
     bool lost = false;
@@ -281,8 +378,9 @@ static mw_rc publish(mw_store *store, mw_manifest *manifest, mw_err *err)
     rc = mw_manifest_publish(manifest, store->dir, &cause);
     bool unknown = rc != MW_OK && rc != MW_EXISTS && may_stand(store, manifest->number);
     if (rc == MW_OK) {
-        rc = mw_store_lost_number(store, manifest->number, &lost, &cause);
+        rc = mw_store_confirm_number(store, manifest->number, there, &cause);
         unknown = rc != MW_OK;
+        lost = !unknown && there->newest != manifest->number;
     }
     if (lost || rc == MW_EXISTS) {
         rc = explain_lost_number(store, mw_manifest_epoch_claimed(manifest), &cause);
@@ -298,13 +396,11 @@ static mw_rc publish(mw_store *store, mw_manifest *manifest, mw_err *err)
 
 mw_rc mw_store_publish(mw_store *store, mw_manifest *manifest, mw_err *err)
 {
-    mw_version *before = mw_store_version(store);
-    uint64_t boundary = before->manifest->boundary;
-    mw_version_unref(before);
+    mw_manifest_range there;
     mw_err cause = {0};
-    mw_rc rc = publish(store, manifest, &cause);
+    mw_rc rc = publish(store, manifest, &there, &cause);
     if (rc == MW_OK) {
-        mw_store_remove_manifests(store, boundary, manifest->boundary);
+        mw_store_remove_manifests(store, there.lowest, manifest->boundary);
         return MW_OK;
     }
     if (rc == MW_FENCED || rc == MW_PERSISTENCE) {

@@ -37,6 +37,13 @@ typedef struct mw_store_figures {
     uint64_t stall_ns;
 } mw_store_figures;
 
+/* The file of the manifest at hand. Open, because else its identity could be given to another. */
+typedef struct mw_own_manifest {
+    uint64_t number; /* 0: none is held */
+    int file;
+    mw_file_id id;
+} mw_own_manifest;
+
 typedef struct mw_store {
     const mw_env *env; /* own_env */
     mw_env own_env;    /* the caller's, which closes table files when descriptors run out */
@@ -60,6 +67,7 @@ typedef struct mw_store {
     mw_cond *progress; /* [m] broadcast when something below has moved that somebody waits for */
 
     mw_version *version; /* [m] the current one                                     */
+    mw_own_manifest own; /* [m] of its manifest, where the number is the same       */
     uint64_t snapshots;  /* [m] alive                                               */
     struct mw_snapshot *snapshot_oldest; /* [m] of those */
     struct mw_snapshot *snapshot_newest; /* [m] */
@@ -73,6 +81,8 @@ typedef struct mw_store {
     uint64_t epoch;          /* [turn] written, [m] read: our epoch once owned          */
     bool looking;            /* [turn] written, [m] read: reads only, see mw_epoch_look */
     mw_buf undecided_host;   /* [turn] path of the host that has to decide, empty: none */
+    bool answered;           /* [turn] written, [m] read: it has been asked, but the answer is not
+                             ** in the log                                               */
     mw_log_segment *segment; /* [turn] that new entries go to: the active generation's  */
     uint64_t segment_number; /* [turn] of the newest segment of our epoch              */
 
@@ -136,19 +146,26 @@ void mw_store_install(mw_store *store, mw_version *next, mw_generation *active);
 ** stop writing. After any other failure nothing has changed. */
 mw_rc mw_store_publish(mw_store *store, mw_manifest *manifest, mw_err *err) MW_MUST_USE;
 
-/* After a manifest of this number was created: has a peer moved on? Its number may have been free
-** because it had come and gone; then the manifest belongs to no chain. Only the list of the folder
-** tells: a predecessor that is there proves nothing, since it may be such a stray itself. *lost: a
-** peer is above us, whether or not ours had been in time. */
-mw_rc mw_store_lost_number(mw_store *store, uint64_t number, bool *lost, mw_err *err) MW_MUST_USE;
+/* After a manifest of this number was created or loaded: has a peer moved on? Its number may have
+** been free because it had come and gone; then the manifest belongs to no chain. Only the list of the
+** folder tells: a predecessor that is there proves nothing, since it may be such a stray itself.
+** *there: the numbers found; a newest other than ours: a peer is above us, whether or not ours had
+** been in time. Else the file is held as our own from now on, where a descriptor can be had. */
+mw_rc mw_store_confirm_number(mw_store *store, uint64_t number, mw_manifest_range *there,
+                              mw_err *err) MW_MUST_USE;
+
+/* Is there, perhaps, a manifest above ours, which has this number? Two looks; false is certain, true
+** is not: then the folder has to be listed. */
+mw_rc mw_store_look_above(mw_store *store, uint64_t number, bool *perhaps, mw_err *err) MW_MUST_USE;
 
 /* A number for a new table file of our epoch; each is given once. */
 uint64_t mw_store_table_number(mw_store *store);
 /* Removes a table file that no version lists (else: mw_table_doom); best effort (what stays is
 ** swept after the next takeover). */
 void mw_store_remove_table(mw_store *store, const mw_manifest_file *file);
-/* Removes the manifests in [from, below); best effort. */
-void mw_store_remove_manifests(mw_store *store, uint64_t from, uint64_t below);
+/* Removes the manifests below the boundary, in ascending order: one that cannot be removed keeps
+** those above it. lowest: of those in the folder; others on the way may be missing. */
+void mw_store_remove_manifests(mw_store *store, uint64_t lowest, uint64_t boundary);
 
 /* Stops all writing for good (until reopened). The first cause wins. Requires `mutex`. */
 void mw_store_stop(mw_store *store, const mw_err *cause);

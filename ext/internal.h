@@ -27,6 +27,7 @@ typedef struct mx_connection mx_connection;
 typedef struct mx_vtab mx_vtab;
 typedef struct mx_txn mx_txn;
 typedef struct mx_watch mx_watch;
+typedef struct mx_proven mx_proven;
 
 struct mx_connection {
     sqlite3 *db;
@@ -42,6 +43,7 @@ struct mx_connection {
     bool control_there;  /* one is in the temp schema, connected or not              */
     bool joined;         /* one of them will be told the end of the transaction      */
     bool temp_changed;   /* SQLite has not looked at the present temp schema yet     */
+    mx_proven *proven;   /* proof.c                                                  */
 };
 
 struct mx_vtab {

@@ -459,6 +459,43 @@ static void files_open_as_asked(void **state)
     assert_int_equal(env->dir_remove(env->ctx, path), 0);
 }
 
+static bool same_file(mw_file_id a, mw_file_id b)
+{
+    return a.device == b.device && a.number == b.number;
+}
+
+/* A file is told from others by what it is, also when its name is another file's: as long as it is
+** open. (A stray manifest is told from a writer's own in this way.) */
+static void a_file_is_known_by_what_it_is(void **state)
+{
+    (void)state;
+    const mw_env *env = mw_env_posix();
+    char path[96];
+    int dir = open_store(path, true);
+    int file = -1;
+    mw_file_id first;
+    mw_file_id other;
+    assert_int_equal(env->identify(env->ctx, dir, "f", &first), ENOENT);
+    assert_int_equal(env->file_open(env->ctx, dir, "f", MW_OPEN_CREATE, &file), 0);
+    assert_int_equal(env->identify(env->ctx, dir, "f", &first), 0);
+    assert_int_equal(env->link(env->ctx, dir, "f", "g"), 0);
+    assert_int_equal(env->identify(env->ctx, dir, "g", &other), 0);
+    assert_true(same_file(first, other));
+    assert_int_equal(env->unlink(env->ctx, dir, "f"), 0);
+    assert_int_equal(env->unlink(env->ctx, dir, "g"), 0);
+    for (int i = 0; i < 50; i++) {
+        int made = -1;
+        assert_int_equal(env->file_open(env->ctx, dir, "f", MW_OPEN_CREATE, &made), 0);
+        assert_int_equal(env->identify(env->ctx, dir, "f", &other), 0);
+        assert_false(same_file(first, other));
+        env->file_close(env->ctx, made);
+        assert_int_equal(env->unlink(env->ctx, dir, "f"), 0);
+    }
+    env->file_close(env->ctx, file);
+    env->dir_close(env->ctx, dir);
+    assert_int_equal(env->dir_remove(env->ctx, path), 0);
+}
+
 static void allocation_grows_with_zeros_and_keeps_content(void **state)
 {
     (void)state;
@@ -683,6 +720,7 @@ int main(void)
         cmocka_unit_test(directories_are_made_listed_and_removed),
         cmocka_unit_test(lists_stop_when_told_and_start_anew),
         cmocka_unit_test(files_open_as_asked),
+        cmocka_unit_test(a_file_is_known_by_what_it_is),
         cmocka_unit_test(allocation_grows_with_zeros_and_keeps_content),
         cmocka_unit_test(locks_belong_to_the_open_file),
         cmocka_unit_test(a_forked_child_does_not_keep_the_lock),

@@ -664,6 +664,137 @@ static void a_lost_claim_fences_nobody(void **state)
     engine_end(world);
 }
 
+/* Holds whoever is about to make the temporary file for a manifest of this number: unlike one that
+** is there already it is out of a sweep's reach. */
+static int hold_before_manifest(sim *world, uint64_t number)
+{
+    char name[MW_MANIFEST_NAME_BYTES];
+    char tmp[MW_MANIFEST_NAME_BYTES + 8];
+    mw_manifest_name(number, name);
+    snprintf(tmp, sizeof tmp, "tmp-%s", name);
+    return sim_hold(world, SIM_OPEN, tmp);
+}
+
+/* R28: W1 sleeps in a commit; its newest manifest is N. W2 takes over and removes N and N+1. W3, who
+** read N-1 before there was an N, creates N once more and loses, but the file stays. W1 sees an N and
+** no N+1, and must not take that N for its own. `full`: when W1 made N it could not open it. */
+static void expect_fenced_beside_a_stray(bool full)
+{
+    sim *world = engine_world();
+    mw_db *first = open_shared(world);
+    engine_put(first, 1, "a");
+    uint64_t number = manifest_of(first) + 1;
+    engine_call late = open_call(world);
+    int before = hold_before_manifest(world, number);
+    engine_start(&late);
+    assert_true(sim_wait_held(world, before));
+    if (full) sim_fail_named(world, SIM_OPEN, "manifest-", 1, EMFILE, true);
+    engine_flush(first);
+    sim_fail_clear(world);
+    assert_int_equal(manifest_of(first), number);
+    engine_put(first, 2, "b");
+    engine_call put = put_call(first, 3, "lost");
+    int write = sim_hold(world, SIM_WRITE, "wal-");
+    engine_start(&put);
+    assert_true(sim_wait_held(world, write));
+    mw_db *second = open_shared(world);
+    engine_put(second, 4, "d");
+    assert_int_equal(manifest_of(second), number + 2);
+    assert_int_equal(engine_file_count(world, "manifest-"), 1);
+    int again = hold_manifest(world, number + 3); /* W3's next try */
+    sim_release(world, before);
+    assert_true(sim_wait_held(world, again));
+    assert_int_equal(engine_file_count(world, "manifest-"), 2); /* W2's, and the stray */
+    sim_release(world, write);
+    assert_int_equal(engine_wait(&put), MW_FENCED);
+    sim_release(world, again);
+    assert_int_equal(engine_wait(&late), MW_OK);
+    assert_string_equal(engine_rows(late.db), "1=a 2=b 4=d");
+    close_fenced(first);
+    assert_int_equal(engine_try(second, 5, "e", MW_TXN_LIGHT, NULL), MW_FENCED);
+    close_fenced(second);
+    engine_close(late.db);
+    expect_in_the_end(world, "1=a 2=b 4=d");
+    assert_int_equal(engine_file_count(world, "manifest-"), 1); /* the stray is swept */
+    engine_end(world);
+}
+
+static void a_stray_of_the_own_number_is_not_the_own_manifest(void **state)
+{
+    (void)state;
+    expect_fenced_beside_a_stray(false);
+    expect_fenced_beside_a_stray(true);
+}
+
+/* The same while W1 has made N and not yet opened it: what it opens then is the stray. It must not
+** be mistaken for the newest manifest. */
+static void a_stray_is_not_opened_for_the_own_manifest(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *first = open_shared(world);
+    engine_put(first, 1, "a");
+    uint64_t number = manifest_of(first) + 1;
+    engine_call late = open_call(world);
+    int before = hold_before_manifest(world, number);
+    engine_start(&late);
+    assert_true(sim_wait_held(world, before));
+    char name[MW_MANIFEST_NAME_BYTES];
+    mw_manifest_name(number, name);
+    engine_call flush = {.run = engine_run_flush, .db = first};
+    int opening = sim_hold(world, SIM_OPEN, name);
+    engine_start(&flush);
+    assert_true(sim_wait_held(world, opening));
+    mw_db *second = open_shared(world);
+    assert_int_equal(engine_file_count(world, "manifest-"), 1);
+    int again = hold_manifest(world, number + 3);
+    sim_release(world, before);
+    assert_true(sim_wait_held(world, again));
+    assert_int_equal(engine_file_count(world, "manifest-"), 2);
+    sim_release(world, opening);
+    assert_int_equal(engine_wait(&flush), MW_FENCED);
+    assert_int_equal(engine_try(first, 2, "b", MW_TXN_LIGHT, NULL), MW_FENCED);
+    sim_release(world, again);
+    assert_int_equal(engine_wait(&late), MW_OK);
+    mw_db_abandon(second);
+    close_fenced(first);
+    engine_close(late.db);
+    expect_in_the_end(world, "1=a");
+    engine_end(world);
+}
+
+static void expect_two_looks(sim *world, mw_db *db, int64_t id)
+{
+    uint64_t looks = sim_calls(world, SIM_EXISTS);
+    uint64_t lists = sim_calls(world, SIM_LIST);
+    uint64_t opens = sim_calls(world, SIM_OPEN);
+    engine_put(db, id, "x");
+    assert_int_equal(sim_calls(world, SIM_EXISTS) - looks, 2);
+    assert_int_equal(sim_calls(world, SIM_LIST) - lists, 0);
+    assert_int_equal(sim_calls(world, SIM_OPEN) - opens, 0);
+}
+
+/* Whatever the manifest at hand came from: a seal, a flush, a merge, or a reopen. */
+static void a_fence_check_is_two_looks(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    engine_put(db, 1, "a");
+    expect_two_looks(world, db, 2);
+    engine_flush(db);
+    expect_two_looks(world, db, 3);
+    engine_flush(db);
+    assert_int_equal(engine_merge(db, 0), 2);
+    expect_two_looks(world, db, 4);
+    engine_close(db);
+    db = engine_open(world, NULL);
+    engine_put(db, 5, "e");
+    expect_two_looks(world, db, 6);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* Freezes when it has the turn, so that its own row is the first of the next generation. */
 static mw_rc run_freezing_put(engine_call *call)
 {
@@ -793,6 +924,9 @@ int main(void)
         cmocka_unit_test(a_failed_overtaking_is_an_unknown_outcome),
         cmocka_unit_test(a_claim_below_the_boundary_is_noticed),
         cmocka_unit_test(a_lost_claim_fences_nobody),
+        cmocka_unit_test(a_stray_of_the_own_number_is_not_the_own_manifest),
+        cmocka_unit_test(a_stray_is_not_opened_for_the_own_manifest),
+        cmocka_unit_test(a_fence_check_is_two_looks),
         cmocka_unit_test(own_flush_and_merge_disturb_no_fence_check),
         cmocka_unit_test(two_that_open_at_once_have_one_owner),
         cmocka_unit_test(a_takeover_cut_short_changes_nothing),

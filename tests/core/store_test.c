@@ -228,6 +228,129 @@ static void a_published_manifest_replaces_the_one_before(void **state)
     engine_end(world);
 }
 
+static bool manifest_stands(sim *world, uint64_t number)
+{
+    char path[ENGINE_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/manifest-%016llx", ENGINE_STORE, (unsigned long long)number);
+    return sim_file_exists(world, path);
+}
+
+/* R26: one that cannot be removed keeps all above it, also in later publications, until it can be:
+** a manifest that is there proves that none above it is gone. */
+static void manifests_go_in_ascending_order_or_not_at_all(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = open_with_row(world);
+    mw_store *store = engine_store(db);
+    uint64_t number = store->version->manifest->number;
+    char lowest[MW_MANIFEST_NAME_BYTES];
+    mw_manifest_name(number, lowest);
+    sim_fail_named(world, SIM_UNLINK, lowest, 1, EIO, true);
+    for (uint32_t i = 1; i < 4; i++) {
+        assert_int_equal(publish(store, NULL), MW_OK);
+        assert_int_equal(engine_file_count(world, "manifest-"), i + 1);
+    }
+    mw_store_remove_manifests(store, number, number + 3);
+    assert_int_equal(engine_file_count(world, "manifest-"), 4);
+    sim_fail_clear(world);
+    mw_manifest_name(number + 2, lowest);
+    sim_fail_named(world, SIM_UNLINK, lowest, 1, EIO, true);
+    assert_int_equal(publish(store, NULL), MW_OK);
+    for (uint64_t i = 0; i < 5; i++) assert_int_equal(manifest_stands(world, number + i), i >= 2);
+    sim_fail_clear(world);
+    assert_int_equal(publish(store, NULL), MW_OK);
+    assert_int_equal(engine_file_count(world, "manifest-"), 1);
+    engine_close(db);
+    engine_end(world);
+}
+
+/* A number that somebody has left far below the others costs no call for each number between. */
+static void a_stray_far_below_is_removed_with_few_calls(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = open_with_row(world);
+    mw_store *store = engine_store(db);
+    for (int i = 0; i < 100; i++) assert_int_equal(publish(store, NULL), MW_OK);
+    sim_file_put(world, "store/manifest-0000000000000001", "stray", 5);
+    uint64_t before = sim_calls(world, SIM_UNLINK);
+    assert_int_equal(publish(store, NULL), MW_OK);
+    assert_in_range(sim_calls(world, SIM_UNLINK) - before, 1, 8);
+    assert_int_equal(engine_file_count(world, "manifest-"), 1);
+    engine_close(db);
+    engine_end(world);
+}
+
+/* Does one of the files that are made now get the identity of one that was there? */
+static bool is_given_again(sim *world, const mw_store *store, mw_file_id id, const char *names)
+{
+    const mw_env *env = store->env;
+    bool found = false;
+    assert_int_equal(env->dir_sync(env->ctx, store->dir), 0); /* what is gone is free from now on */
+    for (int i = 0; i < 40 && !found; i++) {
+        char path[ENGINE_PATH_BYTES];
+        mw_file_id made;
+        snprintf(path, sizeof path, "%s/%s-%d", ENGINE_STORE, names, i);
+        sim_file_put(world, path, "", 0);
+        assert_int_equal(env->identify(env->ctx, store->dir, strrchr(path, '/') + 1, &made), 0);
+        found = made.device == id.device && made.number == id.number;
+    }
+    return found;
+}
+
+/* R28: no other file can be taken for the manifest at hand, also when that is gone. */
+static void the_own_manifest_keeps_its_identity(void **state)
+{
+    (void)state;
+    char path[ENGINE_PATH_BYTES];
+    sim *world = engine_world();
+    mw_db *db = open_with_row(world);
+    mw_store *store = engine_store(db);
+    mw_file_id own = store->own.id;
+    uint32_t open = sim_open_count(world);
+    assert_int_equal(store->own.number, store->version->manifest->number);
+    assert_true(engine_file(world, "manifest-", 0, path));
+    sim_file_delete(world, path);
+    assert_false(is_given_again(world, store, own, "first"));
+    assert_int_equal(publish(store, NULL), MW_OK);
+    assert_int_equal(store->own.number, store->version->manifest->number);
+    assert_int_equal(sim_open_count(world), open);
+    assert_true(is_given_again(world, store, own, "second"));
+    engine_close(db);
+    engine_end(world);
+}
+
+/* Without a descriptor for it nothing fails: commits list the folder. The next manifest is held
+** again. */
+static void no_descriptor_for_the_own_manifest_is_no_failure(void **state)
+{
+    (void)state;
+    for (int listing = 0; listing < 2; listing++) {
+        sim *world = engine_world();
+        mw_db *db = open_with_row(world);
+        mw_store *store = engine_store(db);
+        uint32_t open = sim_open_count(world);
+        for (uint64_t i = 1; i < 3; i++) { /* each is tried twice: table files are spared */
+            if (listing)
+                sim_fail(world, SIM_LIST, i, EMFILE, false);
+            else
+                sim_fail_named(world, SIM_OPEN, "manifest-", i, EMFILE, false);
+        }
+        assert_int_equal(publish(store, NULL), MW_OK);
+        assert_int_equal(store->own.number, 0);
+        assert_int_equal(sim_open_count(world), open - 1);
+        uint64_t lists = sim_calls(world, SIM_LIST);
+        engine_put(db, 2, "b");
+        assert_int_equal(sim_calls(world, SIM_LIST) - lists, 1);
+        assert_int_equal(publish(store, NULL), MW_OK);
+        assert_int_equal(store->own.number, store->version->manifest->number);
+        assert_int_equal(sim_open_count(world), open);
+        engine_close(db);
+        engine_end(world);
+    }
+}
+
 /* No room, no memory, no random number: nothing has changed, and the next one works. */
 static void a_manifest_that_was_not_made_changes_nothing(void **state)
 {
@@ -357,6 +480,10 @@ int main(void)
         cmocka_unit_test(memtables_go_when_the_cursor_covers_them),
         cmocka_unit_test(table_numbers_are_given_once),
         cmocka_unit_test(a_published_manifest_replaces_the_one_before),
+        cmocka_unit_test(manifests_go_in_ascending_order_or_not_at_all),
+        cmocka_unit_test(a_stray_far_below_is_removed_with_few_calls),
+        cmocka_unit_test(the_own_manifest_keeps_its_identity),
+        cmocka_unit_test(no_descriptor_for_the_own_manifest_is_no_failure),
         cmocka_unit_test(a_manifest_that_was_not_made_changes_nothing),
         cmocka_unit_test(a_manifest_of_unknown_fate_stops_the_writer),
         cmocka_unit_test(a_taken_number_tells_by_whom),

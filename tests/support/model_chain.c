@@ -1,6 +1,7 @@
 /* model_chain.c: the numbers of manifests, who makes them and who removes them.
 **
-**     writer     knows a manifest and asks, as a fence check does: is there a newer one?
+**     writer     knows a manifest, opens it, sees it to be the newest; then it asks, as a fence check
+**                does: is there a newer one?
 **     claimer    reads the newest number, creates the next one
 **     flusher    the same, again and again; stands for merges as well
 **     collector  removes what lies below the boundary, here always the newest number
@@ -46,6 +47,8 @@ MODEL_RULES(MODEL_CHAIN_FIRST)
 typedef enum phase {
     IDLE,
     KNOWS,   /* the newest number                                         */
+    OPENED,  /* writer: the file of that name, whichever that is          */
+    HELD,    /* writer: it was the newest one                             */
     CREATED, /* the next one; writer: has looked for one of two manifests */
     SYNCED,
     LOCKED, /* reader: the pin; collector: the same for itself           */
@@ -60,6 +63,7 @@ typedef struct state {
     uint8_t again;      /* numbers that a late claimer has made a second time */
     uint8_t writer, writer_at;
     uint8_t newer; /* there was a newer one when it looked for the next */
+    uint8_t stray; /* it has opened a file that was made a second time */
     uint8_t claimer, claimer_at;
     uint8_t late; /* the claimer created a number that had been used before */
     uint8_t flusher, flusher_at;
@@ -67,7 +71,7 @@ typedef struct state {
     uint8_t reader, reader_at;
     uint8_t crashed;
     uint8_t wrong; /* what somebody believes, see `promises` */
-    uint8_t spare[5];
+    uint8_t spare[4];
 } state;
 
 static_assert(sizeof(state) % 8 == 0, "the search hashes words");
@@ -170,23 +174,25 @@ static void flusher(search *self, const state *s)
 
 /* ---- who looks ------------------------------------------------------------------------------- */
 
-/* Is the manifest there that had this number when it was the newest one? */
-static bool same(search *self, const state *s, int number, int rule)
+/* Has the number the file that is meant: the first one that had it, or a stray? */
+static bool same(search *self, const state *s, int number, bool stray, int rule)
 {
-    uint8_t other = search_keeps(self, rule) ? s->again : 0;
-    return s->seen & ~other & bit(number);
+    bool again = s->again & bit(number);
+    bool other = search_keeps(self, rule) && again != stray;
+    return (s->seen & bit(number)) && !other;
 }
 
 /* `own`: looks at its own manifest, else at the next one. */
 static void look(search *self, const state *s, bool own, bool last)
 {
     state next = *s;
-    bool there = own ? same(self, s, s->writer_at, OWN_SAME) : s->seen & bit(s->writer_at + 1);
+    bool there = own ? same(self, s, s->writer_at, s->stray, OWN_SAME)
+                     : s->seen & bit(s->writer_at + 1);
     bool on = own == there; /* nothing proves yet that there is a newer one */
     if (!own) next.newer = newest_of(s->seen) > s->writer_at;
     next.writer = on && !last ? CREATED : DONE;
     if (on && last && next.newer) next.wrong = NOT_NEWEST;
-    if (next.writer == DONE) next.writer_at = next.newer = 0;
+    if (next.writer == DONE) next.writer_at = next.newer = next.stray = 0;
     static const char *const words[2][2] = {
         {"sees the next: lists the folder", "does not see the next"},
         {"does not see its own: lists the folder", "sees its own"},
@@ -194,18 +200,37 @@ static void look(search *self, const state *s, bool own, bool last)
     take(self, &next, SEARCH_CHOICE, "writer", words[own][on]);
 }
 
-static void writer(search *self, const state *s)
+/* Up to where its manifest is known by what it is. */
+static void hold(search *self, const state *s)
 {
     state next = *s;
-    if (s->writer == DONE) return;
     if (s->writer == IDLE) {
         next.writer = KNOWS;
         next.writer_at = newest_of(s->seen);
         take(self, &next, SEARCH_CHOICE, "writer", "reads the newest manifest");
+        return;
+    }
+    bool opens = s->writer == KNOWS;
+    bool on = opens ? s->seen & bit(s->writer_at) : newest_of(s->seen) == s->writer_at;
+    next.writer = on ? (opens ? OPENED : HELD) : IDLE;
+    next.stray = on && (s->again & bit(s->writer_at));
+    if (!on) next.writer_at = 0;
+    static const char *const words[2][2] = {
+        {"lists the folder: there is a newer one", "lists the folder: it is the newest"},
+        {"cannot open it: begins again", "opens it"},
+    };
+    take(self, &next, SEARCH_CHOICE, "writer", words[opens][on]);
+}
+
+static void writer(search *self, const state *s)
+{
+    if (s->writer == DONE) return;
+    if (s->writer < HELD) {
+        hold(self, s);
     } else if (!search_keeps(self, OWN_SEEN)) {
         look(self, s, false, true);
     } else {
-        bool first = s->writer == KNOWS;
+        bool first = s->writer == HELD;
         look(self, s, first != search_keeps(self, SEEN_AFTERWARDS), !first);
     }
 }
@@ -223,7 +248,7 @@ static void reader(search *self, const state *s)
         next.reader = search_keeps(self, PIN_SEEN) ? LOCKED : READING;
         take(self, &next, SEARCH_DUTY, "reader", "locks the pin");
     } else if (s->reader == LOCKED) {
-        bool there = same(self, s, at, PIN_SAME);
+        bool there = same(self, s, at, false, PIN_SAME);
         next.reader = there ? READING : IDLE;
         if (!there) next.reader_at = 0;
         take(self, &next, SEARCH_DUTY, "reader",

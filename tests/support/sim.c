@@ -571,6 +571,20 @@ static int name_exists(void *ctx, int dir, const char *name, bool *yes)
     return leave(world, &call, sys);
 }
 
+/* The number of a file that is gone is given again (sim_fs_add_inode). */
+static int name_identify(void *ctx, int dir, const char *name, mw_file_id *id)
+{
+    sim *world = ctx;
+    sim_descriptor folder = describe(world, dir, true);
+    call_info call = {.op = SIM_EXISTS, .name = name};
+    check_name(name);
+    int sys = enter(world, &call);
+    int64_t inode = sys ? -1 : sim_fs_find(&world->fs, folder.inode, name);
+    if (!sys && inode < 0) sys = ENOENT;
+    if (!sys) *id = (mw_file_id){.device = 1, .number = (uint64_t)inode};
+    return leave(world, &call, sys);
+}
+
 /* ---- the machine ---------------------------------------------------------------------------- */
 
 static int boot_id(void *ctx, uint8_t id[16])
@@ -726,6 +740,7 @@ mw_env sim_table(sim *world)
         .link = name_link,
         .unlink = name_unlink,
         .exists = name_exists,
+        .identify = name_identify,
         .boot_id = boot_id,
         .random = random_bytes,
         .now_ns = now_ns,

@@ -49,7 +49,7 @@ typedef enum sim_op {
     SIM_LOCK,
     SIM_LINK,
     SIM_UNLINK,
-    SIM_EXISTS,
+    SIM_EXISTS, /* exists, identify */
     SIM_ANY_CALL, /* in filters: any of the above */
     /* the rest of the machine */
     SIM_ALLOC, /* memory: alloc and resize */

@@ -255,12 +255,18 @@ void sim_fs_free(sim_fs *fs)
 
 uint32_t sim_fs_add_inode(sim_fs *fs, bool directory)
 {
-    fs->inodes = sim_grow(fs->inodes, fs->inode_count, &fs->inode_capacity, sizeof *fs->inodes);
+    uint32_t free_one = fs->first_free;
+    while (free_one < fs->inode_count && fs->inodes[free_one]) free_one++;
+    fs->first_free = free_one + 1;
+    if (free_one == fs->inode_count) {
+        fs->inodes = sim_grow(fs->inodes, free_one, &fs->inode_capacity, sizeof *fs->inodes);
+        fs->inode_count++;
+    }
     sim_inode *inode = sim_grab(sizeof *inode);
     inode->directory = directory;
     inode->lock = -1;
-    fs->inodes[fs->inode_count] = inode;
-    return fs->inode_count++;
+    fs->inodes[free_one] = inode;
+    return free_one;
 }
 
 static void mark_names(const sim_inode *dir, bool *used)
@@ -286,6 +292,7 @@ void sim_fs_collect(sim_fs *fs, const uint32_t *open, uint32_t open_count)
         if (used[i]) continue;
         free_inode(fs->inodes[i]);
         fs->inodes[i] = NULL;
+        if (i < fs->first_free) fs->first_free = i;
     }
     free(used);
 }

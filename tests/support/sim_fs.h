@@ -63,6 +63,7 @@ typedef struct sim_fs {
     sim_inode **inodes; /* [0]: the root; NULL: collected */
     uint32_t inode_count;
     uint32_t inode_capacity;
+    uint32_t first_free; /* none below is NULL */
     uint64_t moment;
 } sim_fs;
 
@@ -82,6 +83,7 @@ uint64_t sim_body_hash(const sim_body *body);        /* of size and content */
 /* Inodes and names. */
 void sim_fs_init(sim_fs *fs);
 void sim_fs_free(sim_fs *fs);
+/* The lowest index that is free, as a real file system may well do. */
 uint32_t sim_fs_add_inode(sim_fs *fs, bool directory);
 /* Frees inodes that no name, synced or not, leads to; open: inodes in use. */
 void sim_fs_collect(sim_fs *fs, const uint32_t *open, uint32_t open_count);

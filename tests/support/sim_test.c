@@ -681,6 +681,37 @@ static void the_trace_tells_every_call(void **state)
     close_place(&at);
 }
 
+static uint64_t number_of(const place *at, const char *name)
+{
+    mw_file_id id = {0};
+    assert_int_equal(at->env->identify(at->env->ctx, at->dir, name, &id), 0);
+    return id.number;
+}
+
+/* As a real file system may do: the number of a file that is gone goes to the next one, but not
+** while the file is open, or may come back after a power cut. */
+static void numbers_of_files_are_given_again(void **state)
+{
+    (void)state;
+    place at = open_place(1);
+    mw_file_id none;
+    uint64_t open = number_of(&at, "f");
+    assert_int_equal(at.env->identify(at.env->ctx, at.dir, "g", &none), ENOENT);
+    assert_int_equal(create_file(&at, "g"), 0);
+    uint64_t closed = number_of(&at, "g");
+    assert_int_not_equal(open, closed);
+    assert_int_equal(at.env->unlink(at.env->ctx, at.dir, "f"), 0);
+    assert_int_equal(at.env->unlink(at.env->ctx, at.dir, "g"), 0);
+    assert_int_equal(create_file(&at, "h"), 0);
+    assert_int_not_equal(number_of(&at, "h"), closed);
+    assert_int_equal(at.env->dir_sync(at.env->ctx, at.dir), 0);
+    assert_int_equal(create_file(&at, "i"), 0);
+    assert_int_equal(create_file(&at, "j"), 0);
+    assert_int_equal(number_of(&at, "i"), closed);
+    assert_int_not_equal(number_of(&at, "j"), open);
+    close_place(&at);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -714,6 +745,7 @@ int main(void)
         cmocka_unit_test(damage_is_done_at_once_and_durably),
         cmocka_unit_test(folders_are_removed_when_empty),
         cmocka_unit_test(the_trace_tells_every_call),
+        cmocka_unit_test(numbers_of_files_are_given_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
