@@ -36,6 +36,7 @@ typedef struct mw_options {
     int compression;            /* zstd level, 0 = none                                     */
     bool background;            /* own thread for flush and merge; else inline, on demand   */
     mw_durability durability;
+    bool statement_moments; /* kept for the glue: what a SELECT inside BEGIN sees         */
     uint32_t group_rows; /* rows of a table file's group; 0 = default                */
     uint32_t page_bytes; /* of a page before compression; 0 = default                */
     uint64_t file_bytes; /* of a base file, about; 0 = default                       */
@@ -131,6 +132,8 @@ mw_rc mw_txn_undo(mw_txn *txn, uint64_t mark, mw_err *err) MW_MUST_USE;
 bool mw_txn_changed(const mw_txn *txn);        /* is there anything that was not undone? */
 int64_t mw_txn_count_delta(const mw_txn *txn); /* change of the number of live ids so far */
 bool mw_txn_prepared(const mw_txn *txn);
+/* Is the state that the transaction is built on the one that a snapshot of published state has? */
+bool mw_txn_continues(const mw_txn *txn, const mw_snapshot *snapshot);
 bool mw_txn_published(const mw_txn *txn); /* prepared as light: everybody sees it */
 
 /* Waits until everything that the transaction can see of others is durable. */

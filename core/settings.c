@@ -26,6 +26,9 @@ static void take_over(mw_options *options, const mw_options *from, const mw_opti
     if (to->cache_bytes != from->cache_bytes) options->cache_bytes = to->cache_bytes;
     if (to->compression != from->compression) options->compression = to->compression;
     if (to->background != from->background) options->background = to->background;
+    if (to->statement_moments != from->statement_moments) {
+        options->statement_moments = to->statement_moments;
+    }
     if (to->merge_generations != from->merge_generations) {
         options->merge_generations = to->merge_generations;
     }

@@ -261,6 +261,12 @@ int64_t mw_txn_count_delta(const mw_txn *txn)
     return txn->state == FAILED ? 0 : txn->overlay.delta;
 }
 
+/* Each change that is published has a sequence of its own. */
+bool mw_txn_continues(const mw_txn *txn, const mw_snapshot *snapshot)
+{
+    return snapshot->sequence == txn->base.sequence;
+}
+
 bool mw_txn_prepared(const mw_txn *txn) { return txn->state == PREPARED; }
 
 bool mw_txn_published(const mw_txn *txn)

@@ -6,7 +6,7 @@
 **   mx_vtab        one per sqlite3_vtab object. Not an identity: after schema changes one
 **   connection
 **                  may hold two of them for one table, so no transaction state lives here.
-**   mx_txn         one per connection and engine store: turn, savepoints, statement snapshot. All
+**   mx_txn         one per connection and engine store: turn, savepoints, snapshots. All
 **                  tables of a connection over one store (main.t, temp.t, a re-connected t) share
 **                  it.
 **
@@ -39,6 +39,10 @@ struct mx_connection {
     mx_vtab *vtabs;      /* all connected tables, the newest first                   */
     mx_watch *watches;   /* find.c                                                   */
     int looks;           /* searches for a table that are under way                  */
+    int controls;        /* control tables that are connected (moment.c)             */
+    bool control_there;  /* one is in the temp schema, connected or not              */
+    bool joined;         /* one of them will be told the end of the transaction      */
+    bool temp_changed;   /* SQLite has not looked at the present temp schema yet     */
     mx_proven *proven;   /* proof.c                                                  */
 };
 

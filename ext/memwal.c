@@ -8,6 +8,7 @@
 
 #include "functions.h"
 #include "internal.h"
+#include "moment.h"
 #include "tables.h"
 
 SQLITE_EXTENSION_INIT1
@@ -59,5 +60,6 @@ int sqlite3_memwal_init(sqlite3 *db, char **error, const sqlite3_api_routines *a
     if (rc == SQLITE_OK) rc = mx_tables_register(db);
     /* Last, for it is what tells that all is there: loading again makes up for a failure. */
     if (rc == SQLITE_OK) rc = mx_vtab_register(db);
+    if (rc == SQLITE_OK) rc = mx_moment_register(db);
     return rc == SQLITE_OK ? OK_STAY_LOADED : rc;
 }

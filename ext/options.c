@@ -100,8 +100,9 @@ static outcome set_background(mx_args *args, const char *value)
 
 static outcome set_snapshot(mx_args *args, const char *value)
 {
-    (void)args; /* the only kind there is */
-    return sqlite3_stricmp(value, "statement") == 0 ? TAKEN : BAD_VALUE;
+    args->options.statement_moments = sqlite3_stricmp(value, "statement") == 0;
+    bool good = args->options.statement_moments || sqlite3_stricmp(value, "transaction") == 0;
+    return good ? TAKEN : BAD_VALUE;
 }
 
 static outcome set_group_rows(mx_args *args, const char *value)
@@ -185,8 +186,7 @@ static void show_background(sqlite3_context *context, const mw_options *from)
 
 static void show_snapshot(sqlite3_context *context, const mw_options *from)
 {
-    (void)from; /* the only kind there is */
-    show_word(context, "statement");
+    show_word(context, from->statement_moments ? "statement" : "transaction");
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -207,7 +207,7 @@ static const option options[] = {
      "a number from 1 to 1000"},
     {"compression", set_compression, show_compression, "a zstd level from 1 to 19, or 0 for none"},
     {"background", set_background, show_background, "'on' or 'off'"},
-    {"snapshot", set_snapshot, show_snapshot, "'statement' ('transaction' is not built yet)"},
+    {"snapshot", set_snapshot, show_snapshot, "'transaction' or 'statement'"},
     {"group_rows", set_group_rows, NULL, "a number from 1 to 4096"},
     {"page_bytes", set_page_bytes, NULL, "a number from 1 to 32768"},
     {"file_bytes", set_file_bytes, NULL, "a size from 1 to '1024GB'"},

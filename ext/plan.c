@@ -24,6 +24,7 @@
 ** says to be numeric (SELECT integer_column .. UNION ALL SELECT '01'). */
 #include "plan.h"
 
+#include "moment.h"
 #include "txn.h"
 
 /* What is being made of what SQLite offers. */
@@ -337,6 +338,8 @@ int mx_plan_best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
     mx_vtab *vtab = (mx_vtab *)base;
     choice c = {.vtab = vtab, .info = info, .exact = true};
+    int rc = mx_moment_prepare(vtab);
+    if (rc != SQLITE_OK) return rc;
     vtab->doubted = false;
     if (wants_null(&c)) {
         c.plan = MX_PLAN_NONE;

@@ -1,8 +1,9 @@
-/* txn.c: transactions, savepoints and statement snapshots.
+/* txn.c: transactions, savepoints and snapshots.
 **
 **   sqlite3* -- mx_connection -- mx_txn (one per store) <--- mx_vtab, mx_cursor (any number)
 **                                  |- mw_txn    between begin and commit or rollback: the turn
 **                                  |- marks     savepoint n began at marks[n]
+**                                  |- moment    what the transaction sees until it has the turn
 **                                  `- snapshot  what the statement sees, while cursors are open
 **
 ** Savepoints. SQLite announces them sparsely: one number is announced once per table and so several
@@ -19,6 +20,13 @@
 ** version is not given to new cursors, so a later statement sees what was written before it, while
 ** cursors that are open keep the moment they began with and never meet rows written after.
 **
+** Moments. Inside BEGIN the snapshot of the first read is kept for all later ones, until the control
+** table (moment.c) tells the end of the transaction. It holds a reference to its mx_txn, since SQLite
+** may disconnect all tables meanwhile. Once the turn is taken the connection sees the newest state,
+** which must be that of the moment: else the transaction has read what is not so any more, and the
+** turn is given back (SQLITE_BUSY_SNAPSHOT). Nobody else can change it afterwards, so a first read
+** that comes after the turn needs no moment.
+**
 ** Ends. SQLite does not tell a dropped table how its transaction ends, so DROP is refused while
 ** there are changes (mx_txn_leave).
 **
@@ -32,6 +40,7 @@
 #include "coding.h"
 #include "connection.h"
 #include "host.h"
+#include "moment.h"
 #include "place.h"
 #include "proof.h"
 #include "vtab.h"
@@ -45,7 +54,7 @@ struct mx_txn {
     mx_txn *next;
     mx_store *store;
     mw_db *db;
-    int references; /* tables, and the connection for an ephemeral store         */
+    int references; /* tables, a moment, the connection for an ephemeral store   */
     bool kept;      /* the connection holds a reference                          */
 
     mw_txn *open;           /* NULL: no transaction                                      */
@@ -62,6 +71,7 @@ struct mx_txn {
     int mark_capacity;
     mw_err unknown; /* a rollback that failed: nothing goes on                   */
 
+    mw_snapshot *moment;   /* of the first read in the transaction, with a reference     */
     mw_snapshot *snapshot; /* shared by the cursors that are open                       */
     uint64_t snapshot_version;
     uint64_t version;
@@ -161,10 +171,10 @@ int mx_txn_acquire(mx_vtab *vtab, mx_txn **txn, char **error)
     return *txn ? SQLITE_OK : SQLITE_NOMEM;
 }
 
-static void drop_snapshot(mx_txn *txn)
+static void drop(const mx_txn *txn, mw_snapshot **snapshot)
 {
-    if (!mx_connection_is_forked(txn->connection)) mw_snapshot_release(txn->snapshot);
-    txn->snapshot = NULL;
+    if (!mx_connection_is_forked(txn->connection)) mw_snapshot_release(*snapshot);
+    *snapshot = NULL;
 }
 
 /* The end of a transaction, whichever way. */
@@ -206,11 +216,23 @@ void mx_txn_release(mx_txn *txn)
     mw_err err;
     mx_err_clear(&err);
     (void)roll_back(txn, &err);
-    drop_snapshot(txn);
+    drop(txn, &txn->snapshot);
+    drop(txn, &txn->moment);
     unlist_txn(txn);
     mx_store_close(txn->store);
     sqlite3_free(txn->marks);
     sqlite3_free(txn);
+}
+
+void mx_txn_end_moments(mx_connection *connection)
+{
+    mx_txn *next;
+    for (mx_txn *txn = connection->txns; txn; txn = next) {
+        next = txn->next;
+        if (!txn->moment) continue;
+        drop(txn, &txn->moment);
+        mx_txn_release(txn);
+    }
 }
 
 mw_db *mx_txn_db(const mx_txn *txn) { return txn->db; }
@@ -320,6 +342,19 @@ static mw_rc take_turn(const mx_vtab *vtab, mx_txn *txn, mw_err *err)
     return mw_txn_begin(txn->db, wait_ms, &txn->open, err);
 }
 
+/* What the transaction has read is the newest state no more: a change that rests on it would undo
+** another connection's. */
+static int refuse_stale(mx_vtab *vtab, mx_txn *txn)
+{
+    mw_err err;
+    mx_err_clear(&err);
+    if (roll_back(txn, &err) != MW_OK) return mx_err_vtab(&vtab->base, &err);
+    return mx_err_set(&vtab->base, SQLITE_BUSY_SNAPSHOT,
+                      "%s was changed by another connection since this transaction first read it: "
+                      "ROLLBACK and begin again",
+                      vtab->name);
+}
+
 static int ensure_open(mx_vtab *vtab, mx_txn *txn)
 {
     txn->in_file = txn->in_file || vtab->in_file;
@@ -331,6 +366,7 @@ static int ensure_open(mx_vtab *vtab, mx_txn *txn)
         txn->open = NULL;
         return mx_err_vtab(&vtab->base, &err);
     }
+    if (txn->moment && !mw_txn_continues(txn->open, txn->moment)) return refuse_stale(vtab, txn);
     txn->rowid_known = false;
     txn->version++;
     return SQLITE_OK;
@@ -525,7 +561,7 @@ int mx_txn_leave(mx_vtab *vtab)
     }
     /* Nothing is lost, and nobody would give the turn back. A sibling opens it again when it
     ** writes; what it knows of savepoints stays, all of them before that beginning. */
-    int siblings = txn->references - (txn->kept ? 2 : 1);
+    int siblings = txn->references - (txn->kept ? 2 : 1) - (txn->moment ? 1 : 0);
     int mark_count = siblings > 0 ? txn->mark_count : 0;
     int rc = mx_txn_rollback(&vtab->base);
     for (int i = 0; i < mark_count; i++) txn->marks[i] = MARK_START;
@@ -610,14 +646,39 @@ mw_rc mx_txn_snapshot(mx_txn *txn, mw_snapshot **snapshot, mw_err *err)
         *snapshot = mw_snapshot_ref(txn->snapshot);
         return MW_OK;
     }
+    if (txn->moment && !txn->open) {
+        *snapshot = mw_snapshot_ref(txn->moment);
+        txn->rows_seen = mw_snapshot_count(*snapshot);
+        return MW_OK;
+    }
     return take_snapshot(txn, snapshot, err);
+}
+
+/* Is this the first read in a transaction that has not written? Then the later ones see what it
+** sees. While the turn is held there is no need: nobody else changes anything. */
+static int begin_moment(mx_vtab *vtab, mx_txn *txn)
+{
+    if (txn->open || txn->moment || sqlite3_get_autocommit(txn->connection->db)) return SQLITE_OK;
+    if (!mx_moment_is_wanted(vtab)) return SQLITE_OK;
+    bool joined = false;
+    int rc = mx_moment_join(txn->connection, &joined);
+    if (rc != SQLITE_OK || !joined) return rc;
+    mw_err err;
+    mx_err_clear(&err);
+    mw_snapshot *moment = NULL;
+    if (mx_txn_snapshot(txn, &moment, &err) != MW_OK) return mx_txn_fail(vtab, &err);
+    txn->moment = moment;
+    txn->references++;
+    return SQLITE_OK;
 }
 
 /* Ready to read; the pioneer itself can only be read while it is there. */
 static int make_readable(mx_vtab *vtab, mx_txn **txn)
 {
     int rc = make_ready(vtab, txn);
-    return rc == SQLITE_OK && vtab != (*txn)->pioneer ? undo_vanished(vtab, *txn) : rc;
+    if (rc == SQLITE_OK && vtab != (*txn)->pioneer) rc = undo_vanished(vtab, *txn);
+    mx_moment_look(vtab->connection);
+    return rc == SQLITE_OK ? begin_moment(vtab, *txn) : rc;
 }
 
 int mx_txn_reader_begin(mx_vtab *vtab, mw_snapshot **snapshot)
@@ -629,7 +690,7 @@ int mx_txn_reader_begin(mx_vtab *vtab, mw_snapshot **snapshot)
     mx_err_clear(&err);
     if (mx_txn_snapshot(txn, snapshot, &err) != MW_OK) return mx_txn_fail(vtab, &err);
     if (*snapshot != txn->snapshot) {
-        drop_snapshot(txn);
+        drop(txn, &txn->snapshot);
         txn->snapshot = mw_snapshot_ref(*snapshot);
         txn->snapshot_version = txn->version;
     }
@@ -640,7 +701,7 @@ int mx_txn_reader_begin(mx_vtab *vtab, mw_snapshot **snapshot)
 void mx_txn_reader_end(mx_txn *txn)
 {
     assert(txn->readers > 0);
-    if (--txn->readers == 0) drop_snapshot(txn);
+    if (--txn->readers == 0) drop(txn, &txn->snapshot);
 }
 
 int mx_txn_count(sqlite3 *db, const char *table, sqlite3_int64 *count, char **error)

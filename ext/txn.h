@@ -46,6 +46,9 @@ void mx_txn_rowid_deleted(mx_txn *txn, int64_t rowid);
 int mx_txn_reader_begin(mx_vtab *vtab, mw_snapshot **snapshot);
 void mx_txn_reader_end(mx_txn *txn);
 
+/* The end of a transaction in which stores were read (moment.c). */
+void mx_txn_end_moments(mx_connection *connection);
+
 /* Rows at the last look, for the planner; -1: never looked. txn may be NULL. */
 int64_t mx_txn_rows_seen(const mx_txn *txn);
 

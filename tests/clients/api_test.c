@@ -615,13 +615,14 @@ static void turn_is_waited_for_as_long_as_the_busy_timeout(void **state)
     close_db(b);
 }
 
-/* Tables of memory and temp only: what others wrote is seen by a transaction that began before. */
+/* snapshot = 'statement', tables of memory and temp only: what others wrote is seen by a transaction
+** that began before. */
 static void statements_see_the_newest_state_inside_begin(void **state)
 {
     (void)state;
     sqlite3 *a = connect_to(":memory:");
     sqlite3 *b = connect_to(":memory:");
-    join_store(a, "id INTEGER PRIMARY KEY, v, ");
+    join_store(a, "id INTEGER PRIMARY KEY, v, snapshot = 'statement', ");
     join_store(b, "");
     must(a, "BEGIN");
     assert_int_equal(number(a, "SELECT count(*) FROM t"), 0);
@@ -833,6 +834,8 @@ static void every_allocation_may_fail(void **state)
     assert_int_equal(number(db, "SELECT count(*) FROM k WHERE id = CAST(1 AS INTEGER)"), 1);
     run_out_of_memory(db, 1, "BEGIN; CREATE TABLE a(x); SELECT memwal_count('t'); ROLLBACK;"
                              "SELECT memwal_count('main.k')");
+    run_out_of_memory(db, 1, "DROP TABLE IF EXISTS temp.memwal_moment; BEGIN; SELECT id FROM t;"
+                             "SELECT memwal_count('t'); COMMIT");
     run_out_of_memory(db, 29, "BEGIN; CREATE VIRTUAL TABLE u USING memwal(id TEXT PRIMARY KEY, v);"
                           "INSERT INTO u VALUES ('x', 1); ALTER TABLE u RENAME TO w; ROLLBACK");
     assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema WHERE name > 't_'"), 1);

@@ -41,7 +41,7 @@ static const struct {
 } all_options[] = {
     {"durability", "full", "normal"},    {"memtable", "64MB", "1MB"}, {"cache", "64MB", "2MB"},
     {"merge_generations", "8", "3"},     {"compression", "1", "0"},   {"background", "on", "off"},
-    {"snapshot", "statement", "statement"},
+    {"snapshot", "transaction", "statement"},
 };
 enum { OPTIONS = sizeof all_options / sizeof *all_options };
 

@@ -80,6 +80,32 @@ static void changes_tell_what_they_met(void **state)
     engine_end(world);
 }
 
+/* Only what others have published since counts, not what was rolled back or came to nothing. */
+static void a_transaction_tells_whether_the_store_has_moved(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    mw_snapshot *snapshot = NULL;
+    engine_put(db, 1, "a");
+    assert_int_equal(mw_snapshot_take(db, NULL, &snapshot, NULL), MW_OK);
+    engine_rollback(prepared(db, 2, "b", MW_TXN_FULL));
+    engine_flush(db);
+    engine_merge(db, 0);
+    mw_txn *txn = engine_begin(db);
+    assert_true(mw_txn_continues(txn, snapshot));
+    assert_int_equal(engine_txn_try(txn, 2, "b", NULL), MW_OK);
+    assert_true(mw_txn_continues(txn, snapshot));
+    engine_rollback(txn);
+    engine_put(db, 1, "a");
+    txn = engine_begin(db);
+    assert_false(mw_txn_continues(txn, snapshot));
+    engine_rollback(txn);
+    mw_snapshot_release(snapshot);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* C27, I7: over an id that is there: 0; a delete of none: 0; 50 and rolled back: 0; 50, a
 ** savepoint, 20 of them deleted, back to the savepoint, committed: +50. */
 static void the_counter_moves_by_live_ids(void **state)
@@ -710,6 +736,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(changes_tell_what_they_met),
+        cmocka_unit_test(a_transaction_tells_whether_the_store_has_moved),
         cmocka_unit_test(the_counter_moves_by_live_ids),
         cmocka_unit_test(a_savepoint_takes_back_everything_behind_it),
         cmocka_unit_test(marks_nest_and_can_be_used_again),

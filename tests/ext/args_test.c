@@ -291,9 +291,8 @@ static void bad_options_are_refused_with_what_is_allowed(void **state)
     refused(*state, LIST("a", "background = maybe"),
             "memwal: option background = 'maybe': expected 'on' or 'off'");
     refused(
-        *state, LIST("a", "snapshot = 'transaction'"),
-        "memwal: option snapshot = 'transaction': expected 'statement' ('transaction' is not built "
-        "yet)");
+        *state, LIST("a", "snapshot = 'session'"),
+        "memwal: option snapshot = 'session': expected 'transaction' or 'statement'");
     refused(*state, LIST("a", "path = ''"),
             "memwal: option path = '': expected the folder of the store");
     refused(*state, LIST("a", "cache = 1", "cache = 2"), "memwal: option cache is given twice");

@@ -50,7 +50,7 @@ CREATE VIRTUAL TABLE t USING memwal();
 CREATE VIRTUAL TABLE t USING memwal(a, colour = 'red');
 CREATE VIRTUAL TABLE t USING memwal(a, durability = 'often');
 CREATE VIRTUAL TABLE t USING memwal(a, memtable = '64 parsecs');
-CREATE VIRTUAL TABLE t USING memwal(a, snapshot = 'transaction');
+CREATE VIRTUAL TABLE t USING memwal(a, snapshot = 'session');
 CREATE VIRTUAL TABLE t USING memwal(a, cache = 1, cache = 2);
 CREATE VIRTUAL TABLE t USING memwal(a INT CHECK (a > 0));
 CREATE VIRTUAL TABLE t USING memwal(a INT UNIQUE);

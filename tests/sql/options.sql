@@ -13,7 +13,7 @@ SELECT memwal_set('t', 'cache', 0), memwal_set('t', 'cache', '16MB'), memwal_set
 SELECT memwal_set('t', 'merge_generations', 3), typeof(memwal_set('t', 'merge_generations', '5'));
 SELECT memwal_set('t', 'compression', 0), typeof(memwal_set('t', 'compression', 9));
 SELECT memwal_set('t', 'background', 'on'), memwal_set('t', 'background', 'off');
-SELECT memwal_set('t', 'snapshot', 'statement');
+SELECT memwal_set('t', 'snapshot', 'statement'), memwal_set('t', 'snapshot', 'TRANSACTION'), memwal_set('t', 'snapshot', 'statement');
 SELECT key, value FROM t_store WHERE key LIKE 'option%' ORDER BY key;
 
 -- what is refused changes nothing
@@ -28,7 +28,7 @@ SELECT memwal_set('t', 'merge_generations', 0);
 SELECT memwal_set('t', 'compression', 20);
 SELECT memwal_set('t', 'background', 'yes');
 SELECT memwal_set('t', 'background', CAST(x'6f6e0066' AS TEXT));
-SELECT memwal_set('t', 'snapshot', 'transaction');
+SELECT memwal_set('t', 'snapshot', 'session');
 SELECT memwal_set('t', 'cache', 1.5);
 SELECT memwal_set('t', 'cache', NULL);
 SELECT memwal_set('t', x'00', 1);
