@@ -94,8 +94,10 @@ static int sync_one(sqlite3_vtab *base, int n)
     (void)n;
     mx_vtab *vtab = (mx_vtab *)base;
     /* Where a table that was attached meanwhile shares the store, the rows are that one's too. */
-    vtab->gone = !mx_vtab_is_listed(vtab) && mx_txn_is_left(vtab);
-    return vtab->gone ? SQLITE_OK : mx_txn_sync(base);
+    bool listed;
+    int rc = mx_vtab_look(vtab, &listed);
+    vtab->gone = rc == SQLITE_OK && !listed && mx_txn_is_left(vtab);
+    return rc == SQLITE_OK && !vtab->gone ? mx_txn_sync(base) : rc;
 }
 
 static int sync(sqlite3_vtab *base) { return tell(base, sync_one, 0); }

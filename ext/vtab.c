@@ -607,18 +607,17 @@ static int is_shadow_name(const char *suffix) { return sqlite3_stricmp(suffix, "
 
 /* ---- is it still there? ---------------------------------------------------------------------- */
 
-/* Does this table hold the mark? Where it cannot be told, it may; but a table without such columns
-** is somebody else's. */
-static bool may_have_mark(const mx_vtab *vtab, const char *shadow)
+/* Does this table hold the mark? One without such columns is somebody else's. */
+static int has_mark(const mx_vtab *vtab, const char *shadow, bool *has)
 {
     char *found = NULL;
     int rc = ask(vtab->connection->db,
                  sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" WHERE key='table' AND value=%Q",
                                  vtab->schema, shadow, vtab->mark),
                  &found);
-    bool no = rc == SQLITE_ERROR || (rc == SQLITE_OK && !found);
+    *has = found != NULL;
     sqlite3_free(found);
-    return !no;
+    return rc == SQLITE_ERROR ? SQLITE_OK : rc;
 }
 
 /* The comparison is done here: an application may have put a LIKE of its own in SQLite's place. */
@@ -630,22 +629,28 @@ static bool is_shadow_table(const char *name)
     return size > tail && sqlite3_stricmp(name + size - tail, suffix) == 0;
 }
 
-bool mx_vtab_is_listed(const mx_vtab *vtab)
+int mx_vtab_look(const mx_vtab *vtab, bool *listed)
 {
     sqlite3_stmt *statement = NULL;
     char *sql =
         sqlite3_mprintf("SELECT name FROM \"%w\".sqlite_master WHERE type='table'", vtab->schema);
-    bool listed = false;
+    *listed = false;
     int rc =
         sql ? sqlite3_prepare_v2(vtab->connection->db, sql, -1, &statement, NULL) : SQLITE_NOMEM;
     sqlite3_free(sql);
-    while (rc == SQLITE_OK && !listed && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+    while (rc == SQLITE_OK && !*listed && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(statement, 0);
-        listed = !name || (is_shadow_table(name) && may_have_mark(vtab, name));
-        rc = SQLITE_OK;
+        rc = name ? SQLITE_OK : SQLITE_NOMEM;
+        if (name && is_shadow_table(name)) rc = has_mark(vtab, name, listed);
     }
     sqlite3_finalize(statement);
-    return listed || (rc != SQLITE_OK && rc != SQLITE_DONE);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+bool mx_vtab_is_listed(const mx_vtab *vtab)
+{
+    bool listed;
+    return mx_vtab_look(vtab, &listed) != SQLITE_OK || listed;
 }
 
 /* ---- the module ----------------------------------------------------------------------------- */

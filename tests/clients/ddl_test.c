@@ -864,6 +864,7 @@ static void kill_rounds(const char *journal)
     client_close(db);
 }
 
+/* C42, I11. */
 static void kills_leave_what_live_tables_need(void **state)
 {
     (void)state;
