@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 
 enum {
     PATH_BYTES = PATH_MAX + 64,
@@ -790,86 +791,142 @@ static void temp_and_memory_leave_nothing(void **state)
 
 /* ---- kill -9 --------------------------------------------------------------------------------- */
 
-/* --loop DATABASE SEED: makes, fills, drops and renames tables for ever. */
-static int loop(const char *path, const char *from)
+typedef struct looper {
+    const char *path;
+    uint64_t random;
+    char prefix; /* of its tables' names */
+    int rounds;  /* 0: for ever          */
+} looper;
+
+/* Makes, fills, drops and renames tables. */
+static void *loop(void *arg)
 {
     static const char *const ends[] = {"COMMIT", "COMMIT", "ROLLBACK"};
-    uint64_t random = strtoull(from, NULL, 10);
-    sqlite3 *db = client_open(path);
-    for (;;) {
-        int table = (int)client_pick(&random, LOOP_TABLES);
+    looper *self = arg;
+    sqlite3 *db = client_open(self->path);
+    for (int i = 0; self->rounds == 0 || i < self->rounds; i++) {
         char ask[128];
-        snprintf(ask, sizeof ask, "SELECT count(*) FROM sqlite_schema WHERE name = 't%d'", table);
+        char name[8];
+        snprintf(name, sizeof name, "%c%d", self->prefix,
+                 (int)client_pick(&self->random, LOOP_TABLES));
+        snprintf(ask, sizeof ask, "SELECT count(*) FROM sqlite_schema WHERE name = '%s'", name);
+        client_run(db, "BEGIN IMMEDIATE");
         bool there = client_ask(db, ask) > 0;
-        client_run(db, "BEGIN");
-        if (there && client_pick(&random, 2))
-            client_run(db, "INSERT INTO t%d(v) VALUES (1)", table);
-        if (there && client_pick(&random, 3)) {
-            client_run(db, "DROP TABLE t%d", table);
-        } else if (!there) {
-            client_run(db, "CREATE VIRTUAL TABLE t%d USING memwal(id INTEGER PRIMARY KEY, v)",
-                       table);
-            client_run(db, "INSERT INTO t%d(v) VALUES (1), (2)", table);
+        if (there && client_pick(&self->random, 2)) {
+            client_run(db, "INSERT INTO %s(v) VALUES (1)", name);
         }
-        client_run(db, "%s", ends[client_pick(&random, 3)]);
+        if (there && client_pick(&self->random, 3)) {
+            client_run(db, "DROP TABLE %s", name);
+        } else if (!there) {
+            client_run(db, "CREATE VIRTUAL TABLE %s USING memwal(id INTEGER PRIMARY KEY, v)", name);
+            client_run(db, "INSERT INTO %s(v) VALUES (1), (2)", name);
+        }
+        client_run(db, "%s", ends[client_pick(&self->random, 3)]);
     }
-    return 0;
+    client_close(db);
+    return NULL;
 }
 
 /* No live table has lost its store; the first who writes leaves what live tables need. */
-static void check_after_kill(int round)
+static void check_tables(const char *what)
 {
+    char found[CLIENT_TEXT_BYTES];
+    char sql[128];
     sqlite3 *db = client_open(database);
-    for (int i = 0; i < LOOP_TABLES; i++) {
-        char sql[128];
-        char found[CLIENT_TEXT_BYTES];
-        snprintf(sql, sizeof sql, "SELECT count(*) FROM sqlite_schema WHERE name = 't%d'", i);
-        if (client_ask(db, sql) == 0) continue;
-        snprintf(sql, sizeof sql, "SELECT memwal_check('t%d')", i);
-        client_ask_text(db, found, sql);
-        if (strcmp(found, "ok") != 0) client_fail("round %d: t%d: %s", round, i, found);
-        snprintf(sql, sizeof sql, "SELECT count(*) FROM t%d", i);
-        if (client_ask(db, sql) < 2) client_fail("round %d: t%d has lost rows", round, i);
-    }
     client_run(db, "INSERT INTO kept(v) VALUES (1)");
     assert_tidy(db);
+    sqlite3_stmt *tables =
+        client_prepare(db, "SELECT name FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL%' AND "
+                           "name <> 'kept'");
+    while (client_step(tables)) {
+        const char *name = (const char *)sqlite3_column_text(tables, 0);
+        snprintf(sql, sizeof sql, "SELECT memwal_check('%s')", name);
+        client_ask_text(db, found, sql);
+        if (strcmp(found, "ok") != 0) client_fail("%s: %s: %s", what, name, found);
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", name);
+        if (client_ask(db, sql) < 2) client_fail("%s: %s has lost rows", what, name);
+    }
+    client_finalize(tables);
     client_close(db);
 }
 
-static void kill_rounds(const char *journal)
+static void start_loops(const char *journal)
 {
-    char from[32];
-    const char *more = getenv("DDL_ROUNDS");
-    int rounds = (more ? atoi(more) : ROUNDS) / 2;
-    uint64_t random = seed;
-    int left = 0;
     sqlite3 *db = start(journal);
     client_run(db, "CREATE VIRTUAL TABLE kept USING memwal(id INTEGER PRIMARY KEY, v)");
     client_close(db);
-    for (int round = 0; round < rounds; round++) {
-        snprintf(from, sizeof from, "%" PRIu64, client_random(&random));
-        const char *const arguments[] = {client_own_program(), "--loop", database, from, NULL};
-        client_worker worker = client_worker_start(arguments);
-        client_sleep_us(3000 + client_pick(&random, KILL_US_MAX));
-        assert_true(client_worker_kill(&worker));
-        names there = list_stores(database);
-        for (int i = 0; i < there.count; i++) left += strlen(there.all[i]) != NAME_DIGITS;
-        check_after_kill(round);
-    }
-    print_message("%s: %d kills in the middle of a CREATE or DROP\n", journal, left);
-    db = client_open(database);
+}
+
+static void drop_everything(void)
+{
+    sqlite3 *db = client_open(database);
     client_run(db, "DROP TABLE kept");
-    for (int i = 0; i < LOOP_TABLES; i++) client_run(db, "DROP TABLE IF EXISTS t%d", i);
+    for (int i = 0; i < 2 * LOOP_TABLES; i++) {
+        client_run(db, "DROP TABLE IF EXISTS %c%d", 'a' + i % 2, i / 2);
+    }
     assert_int_equal(list_stores(database).count, -1);
     client_close(db);
+}
+
+static client_worker start_worker(uint64_t *random, const char *prefix)
+{
+    char from[32];
+    snprintf(from, sizeof from, "%" PRIu64, client_random(random));
+    const char *const arguments[] = {client_own_program(), "--loop", database, from, prefix, NULL};
+    return client_worker_start(arguments);
+}
+
+static void kill_rounds(const char *journal, int workers)
+{
+    const char *more = getenv("DDL_ROUNDS");
+    int rounds = (more ? atoi(more) : ROUNDS) / 4;
+    uint64_t random = seed;
+    int left = 0;
+    start_loops(journal);
+    for (int round = 0; round < rounds; round++) {
+        client_worker first = start_worker(&random, "a");
+        client_worker second = {0};
+        if (workers == 2) second = start_worker(&random, "b");
+        client_sleep_us(3000 + client_pick(&random, KILL_US_MAX));
+        assert_true(client_worker_kill(&first));
+        if (workers == 2) client_sleep_us(client_pick(&random, KILL_US_MAX));
+        if (workers == 2) assert_true(client_worker_kill(&second));
+        names there = list_stores(database);
+        for (int i = 0; i < there.count; i++) left += strlen(there.all[i]) != NAME_DIGITS;
+        check_tables("after a kill");
+    }
+    print_message("%s, %d workers: %d stores unsettled after %d kills\n", journal, workers, left,
+                  rounds * workers);
+    drop_everything();
 }
 
 /* C42, I11. */
 static void kills_leave_what_live_tables_need(void **state)
 {
     (void)state;
-    kill_rounds("WAL");
-    kill_rounds("DELETE");
+    for (int workers = 1; workers <= 2; workers++) {
+        kill_rounds("WAL", workers);
+        kill_rounds("DELETE", workers);
+    }
+}
+
+/* Connections of one process remove what each other's transactions have left. */
+static void threads_leave_what_live_tables_need(void **state)
+{
+    (void)state;
+    enum { THREADS = 4, THREAD_ROUNDS = 60 };
+    for (int i = 0; i < 2; i++) {
+        pthread_t threads[THREADS];
+        looper loopers[THREADS];
+        start_loops(journals[i]);
+        for (int j = 0; j < THREADS; j++) {
+            loopers[j] = (looper){database, seed + (uint64_t)j, (char)('a' + j % 2), THREAD_ROUNDS};
+            assert_int_equal(pthread_create(&threads[j], NULL, loop, &loopers[j]), 0);
+        }
+        for (int j = 0; j < THREADS; j++) assert_int_equal(pthread_join(threads[j], NULL), 0);
+        check_tables("threads");
+        drop_everything();
+    }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
@@ -877,7 +934,10 @@ static void kills_leave_what_live_tables_need(void **state)
 int main(int argc, char **argv)
 {
     client_is_worker = argc > 2 && strncmp(argv[1], "--seed", 6) != 0;
-    if (argc == 4 && strcmp(argv[1], "--loop") == 0) return loop(argv[2], argv[3]);
+    if (argc == 5 && strcmp(argv[1], "--loop") == 0) {
+        looper self = {argv[2], strtoull(argv[3], NULL, 10), argv[4][0], 0};
+        return loop(&self) != NULL;
+    }
     if (argc == 3 && strcmp(argv[1], "--reader") == 0) return read_and_wait(argv[2]);
     client_use_memory();
     seed = client_now_us();
@@ -908,6 +968,7 @@ int main(int argc, char **argv)
         TEST(tables_of_attached_databases_are_like_those_of_main),
         TEST(temp_and_memory_leave_nothing),
         TEST(kills_leave_what_live_tables_need),
+        TEST(threads_leave_what_live_tables_need),
     };
     return cmocka_run_group_tests_name("ddl", tests, NULL, NULL);
 }
