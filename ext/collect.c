@@ -53,6 +53,7 @@ typedef struct note {
     struct note *next;
     const mx_connection *owner; /* whose transaction is under way; NULL: it has ended */
     char *file;                 /* the database                                       */
+    mx_world_entry host;        /* ... as it was then                                 */
     char *vfs;
     char name[MX_NAME_BYTES];
 } note;
@@ -93,7 +94,9 @@ static note *new_note(const mx_vtab *vtab, const char *name)
     fresh->file = sqlite3_mprintf("%s", mx_place_file(vtab));
     fresh->vfs = sqlite3_mprintf("%s", vfs ? vfs->zName : "");
     memcpy(fresh->name, name, NAME_DIGITS);
-    if (fresh->file && fresh->vfs) return fresh;
+    bool whole = fresh->file && fresh->vfs;
+    if (whole && mx_world_look(fresh->file, &fresh->host) != 0) fresh->host.inode = 0;
+    if (whole) return fresh;
     free_note(fresh);
     return NULL;
 }
@@ -230,6 +233,7 @@ static void remove_note(int dir, const char *name)
 typedef struct judge {
     sqlite3 *db;
     const char *file;
+    mx_world_entry host;
     int dir;     /* of the stores              */
     bool synced; /* what is committed, durably */
     bool later;  /* something was busy         */
@@ -248,6 +252,7 @@ static void open_judge(judge *self, const note *of)
     int rc = sqlite3_open_v2(of->file, &self->db, flags, of->vfs[0] ? of->vfs : NULL);
     if (rc == SQLITE_OK) rc = sqlite3_busy_timeout(self->db, 0);
     if (rc == SQLITE_OK) rc = sqlite3_exec(self->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    if (rc == SQLITE_OK && mx_world_look(of->file, &self->host) != 0) rc = SQLITE_CANTOPEN;
     if (rc == SQLITE_OK && open_stores(of->file, &self->dir) != 0) rc = SQLITE_CANTOPEN;
     if (rc != SQLITE_OK) fail(self, rc);
 }
@@ -350,6 +355,12 @@ static bool remove_store(judge *self, const char *path)
     return (rc == MW_OK || shared) && env->dir_sync(env->ctx, self->dir) == 0;
 }
 
+/* Another file may stand in the place of the one whose transaction it was. */
+static bool is_same_file(const judge *self, const note *of)
+{
+    return of->host.device == self->host.device && of->host.inode == self->host.inode;
+}
+
 static void settle(judge *self, const char *name)
 {
     char store[2 * sizeof((mw_store_id){{0}}.bytes) + 1] = "";
@@ -379,7 +390,7 @@ static void settle_file(note *all)
         all = one->next;
         if (!self.failed) {
             self.later = false;
-            settle(&self, one->name);
+            if (is_same_file(&self, one)) settle(&self, one->name);
         }
         note **to = self.later ? &back : &done;
         one->next = *to;
@@ -431,20 +442,20 @@ int mx_collect_note(const mx_vtab *vtab, const char *name, bool made, char **err
     note *fresh = new_note(vtab, name);
     if (!fresh) return mx_err_put(error, SQLITE_NOMEM, "%s", mw_rc_text(MW_NOMEM));
     fresh->owner = connection;
-    int sys = write_note(fresh->file, name, made);
-    if (sys == ENOENT || (sys && !made)) {
-        mw_err err;
-        mx_err_clear(&err);
-        if (sys != ENOENT) (void)mw_fail_sys(&err, sys, "noting a new store of", fresh->file);
-        free_note(fresh);
-        /* No folder, or a link to one: there nothing is ever removed. */
-        return sys == ENOENT ? SQLITE_OK : mx_err_give(error, &err);
-    }
+    const char *file = mx_place_file(vtab);
+    /* In this order: who finds the note on the disk must not take it for one of a crash. */
     pthread_mutex_lock(&mutex);
     put_note(fresh);
     pthread_mutex_unlock(&mutex);
     connection->unsettled = true;
-    return SQLITE_OK;
+    int sys = write_note(file, name, made);
+    /* No folder, or a link to one: there nothing is ever removed. */
+    if (sys == ENOENT) forget_note(connection, name);
+    if (sys == 0 || sys == ENOENT || made) return SQLITE_OK;
+    mw_err err;
+    mx_err_clear(&err);
+    (void)mw_fail_sys(&err, sys, "noting a new store of", file);
+    return mx_err_give(error, &err);
 }
 
 void mx_collect_undo(const mx_vtab *vtab, const char *name)

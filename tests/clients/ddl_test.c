@@ -598,6 +598,36 @@ static void notes_of_another_file_are_left_alone(void **state)
     }
 }
 
+/* A CREATE that could not be settled yet, because of the lock; then another file stands there. */
+static void file_that_was_replaced_keeps_its_stores(void **state)
+{
+    (void)state;
+    char moved[2 * PATH_BYTES];
+    char from[2 * PATH_BYTES];
+    char to[3 * PATH_BYTES];
+    sqlite3 *db = start("DELETE");
+    client_run(db, "PRAGMA locking_mode = EXCLUSIVE");
+    make(db, "t");
+    assert_int_equal(list_stores(database).count, 2);
+    snprintf(moved, sizeof moved, "%s/moved.db", folder);
+    assert_int_equal(rename(database, moved), 0);
+    sqlite3 *fresh = client_open(database);
+    client_run(fresh, "CREATE TABLE o(x)");
+    client_close(db);
+    make(fresh, "u");
+    client_run(fresh, "DROP TABLE u");
+    client_close(fresh);
+    snprintf(from, sizeof from, "%s-memwal", database);
+    snprintf(to, sizeof to, "%s-memwal", moved);
+    assert_int_equal(rename(from, to), 0);
+    db = client_open(moved);
+    assert_text(db, "SELECT group_concat(v) FROM t", "one,two");
+    client_run(db, "INSERT INTO t VALUES (3, 'three')");
+    client_check_store(db);
+    assert_tidy_in(db, "main", moved);
+    client_close(db);
+}
+
 /* Another table's store under a shadow table that was tampered with; a path. */
 static void store_that_another_table_names_stays(void **state)
 {
@@ -960,6 +990,7 @@ int main(int argc, char **argv)
         TEST(only_what_create_has_made_is_removed),
         TEST(links_are_not_followed),
         TEST(notes_of_another_file_are_left_alone),
+        TEST(file_that_was_replaced_keeps_its_stores),
         TEST(store_that_another_table_names_stays),
         TEST(nothing_is_removed_where_the_tables_cannot_be_read),
         TEST(reader_removes_nothing),
