@@ -132,14 +132,29 @@ static int remove_name(void *arg, const char *name)
     return is_ours(name) ? self->env->unlink(self->env->ctx, self->dir, name) : 0;
 }
 
+/* Keeps everybody else from opening the store. A store without a lock was never opened; on a full
+** disk none could be made. */
+static int lock_closed(const remover *self, int *lock_file)
+{
+    int sys = mw_env_open(self->env, self->dir, "lock", MW_OPEN_WRITE, lock_file);
+    if (sys) *lock_file = -1;
+    if (sys) return sys == ENOENT ? 0 : sys;
+    return self->env->file_lock(self->env->ctx, *lock_file, 0, 0, MW_LOCK_EXCLUSIVE);
+}
+
 mw_rc mw_db_remove(const mw_env *env, const char *path, mw_err *err)
 {
     remover self = {env, -1};
+    int lock_file = -1;
     mw_rc rc = open_folder(env, path, false, &self.dir, err);
     if (rc != MW_OK) return rc;
-    int sys = env->dir_list(env->ctx, self.dir, remove_name, &self);
-    env->dir_close(env->ctx, self.dir);
+    int sys = lock_closed(&self, &lock_file);
+    bool busy = sys == EAGAIN || sys == EACCES;
+    if (!sys) sys = env->dir_list(env->ctx, self.dir, remove_name, &self);
     if (!sys) sys = env->dir_remove(env->ctx, path);
+    if (lock_file >= 0) env->file_close(env->ctx, lock_file);
+    env->dir_close(env->ctx, self.dir);
+    if (busy) return mw_fail(err, MW_BUSY, "%s is in use", path);
     return sys ? mw_fail_sys(err, sys, "removal", path) : MW_OK;
 }
 

@@ -72,7 +72,8 @@ mw_rc mw_db_close(mw_db *db, mw_err *err) MW_MUST_USE;
 /* Stops at once, writing nothing: what a kill would leave. For tests. */
 void mw_db_abandon(mw_db *db);
 
-/* Removes a closed store's files and its folder (ephemeral stores). */
+/* Removes a closed store's files and its folder. MW_BUSY: somebody has it open; then nothing was
+** removed. */
 mw_rc mw_db_remove(const mw_env *env, const char *path, mw_err *err) MW_MUST_USE;
 
 /* Reads schema and identity of a store without opening it. *declaration: the caller's, mw_free. */

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "collect.h"
 #include "proof.h"
 #include "txn.h"
 
@@ -78,6 +79,7 @@ void mx_connection_unref(void *connection)
     /* What is left are ephemeral stores, which the connection itself holds. */
     while (mine->txns) mx_txn_release(mine->txns);
     mx_proof_forget(mine);
+    mx_collect_close(mine);
     sqlite3_free(mine);
 }
 

@@ -326,6 +326,18 @@ mw_rc mx_host_harden(mx_host *host, mw_err *err)
     return MW_OK;
 }
 
+int mx_host_sync(sqlite3 *db, const char *file)
+{
+    /* The file itself may lack its sync with synchronous = OFF. It is not ours to open: closing it
+    ** would take SQLite's locks away. */
+    sqlite3_file *open = NULL;
+    int rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &open);
+    if (rc == SQLITE_OK && open && open->pMethods) {
+        rc = open->pMethods->xSync(open, SQLITE_SYNC_NORMAL);
+    }
+    return rc == SQLITE_OK ? pay(file, (payment){true, true, true}) : EIO;
+}
+
 /* ---- settling -------------------------------------------------------------------------------- */
 
 typedef struct judge {

@@ -27,6 +27,9 @@ int mx_host_mark(const mx_vtab *vtab, mw_pledged last, mx_host *host, char **err
 ** that at all. */
 mw_rc mx_host_harden(mx_host *host, mw_err *err) MW_MUST_USE;
 void mx_host_clear(mx_host *host); /* the commit is over */
+/* Whatever has been committed in the file, by whomever, outlives a power cut afterwards. db: an own
+** connection to it. 0 or an errno value. */
+int mx_host_sync(sqlite3 *db, const char *file);
 
 /* Settles what a crash has left undecided in the table's store. Requires that the store is open. */
 mw_rc mx_host_settle(const mx_vtab *vtab, mw_db *db, uint64_t wait_ms, mw_err *err) MW_MUST_USE;

@@ -44,6 +44,9 @@ struct mx_connection {
     bool joined;         /* one of them will be told the end of the transaction      */
     bool temp_changed;   /* SQLite has not looked at the present temp schema yet     */
     mx_proven *proven;   /* proof.c                                                  */
+    mx_vtab *dropped;    /* with changes of the transaction under way (ending.c)     */
+    bool told;           /* of the end of that transaction                           */
+    bool unsettled;      /* collect.c has notes of it                                */
 };
 
 struct mx_vtab {
@@ -70,7 +73,9 @@ struct mx_vtab {
     mw_buf form_bytes;     /* and its forms                                           */
     bool created;          /* made in the transaction that is under way               */
     bool doubted;          /* may be one that is in the schema no more (find.c)       */
-    char mark[33];         /* created: what its shadow table alone holds              */
+    bool gone;             /* dropped: it was not there any more at the last xSync    */
+    bool looked;           /* leftovers beside its database file were looked for      */
+    char mark[33];         /* created or dropped: what its shadow table alone holds   */
     bool identified;       /* store and path are known                                */
     mw_store_id store;
     char *path;            /* of the store; owned                                     */

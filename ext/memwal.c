@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sqlite3ext.h>
 
+#include "ending.h"
 #include "functions.h"
 #include "internal.h"
 #include "moment.h"
@@ -58,6 +59,7 @@ int sqlite3_memwal_init(sqlite3 *db, char **error, const sqlite3_api_routines *a
     if (mx_connection_of(db)) return OK_STAY_LOADED;
     rc = mx_functions_register(db);
     if (rc == SQLITE_OK) rc = mx_tables_register(db);
+    if (rc == SQLITE_OK) rc = mx_ending_register(db);
     /* Last, for it is what tells that all is there: loading again makes up for a failure. */
     if (rc == SQLITE_OK) rc = mx_vtab_register(db);
     if (rc == SQLITE_OK) rc = mx_moment_register(db);

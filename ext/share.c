@@ -15,6 +15,7 @@
 ** while the parent has the store open); what the parent opened is never touched. */
 #include "share.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <time.h>
 #include <string.h>
@@ -209,6 +210,39 @@ void mx_store_close(mx_store *store)
     if (last) store->state = CLOSING;
     pthread_mutex_unlock(&mutex);
     if (last) close_engine(store);
+}
+
+static void end_removal(mx_store *store)
+{
+    pthread_mutex_lock(&mutex);
+    drop(store);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
+mw_rc mx_store_remove(const char *path, mw_err *err)
+{
+    (void)pthread_once(&once, watch_forks);
+    mx_world_entry folder;
+    int sys = mx_world_look(path, &folder);
+    if (sys == ENOENT) return MW_OK;
+    if (sys != 0) return mw_fail_sys(err, sys, "removal", path);
+    pthread_mutex_lock(&mutex);
+    mx_store *store = find(&folder);
+    if (store && store->state == FAILED) {
+        drop(store);
+        store = NULL;
+    }
+    bool used = store != NULL;
+    /* As if it were being closed: who opens it waits, and then finds nothing. */
+    if (!used) store = add(&folder, path, false);
+    if (!used && store) store->state = CLOSING;
+    pthread_mutex_unlock(&mutex);
+    if (used) return mw_fail(err, MW_BUSY, "%s is in use", path);
+    if (!store) return mw_fail(err, MW_NOMEM, "%s", mw_rc_text(MW_NOMEM));
+    mw_rc rc = mw_db_remove(mx_world_env(), path, err);
+    end_removal(store);
+    return rc;
 }
 
 bool mx_store_settings_lock(mx_store *store)

@@ -25,6 +25,11 @@ int mx_store_open(const char *path, const mw_options *options, const mw_store_id
 ** so a failure is kept and the next mx_store_open of the same folder reports it, once. */
 void mx_store_close(mx_store *store);
 
+/* Removes the files of a store that nobody has open, in this process or another, and keeps this
+** process from opening it meanwhile. MW_BUSY: somebody has it open. One that is not there is no
+** failure. */
+mw_rc mx_store_remove(const char *path, mw_err *err) MW_MUST_USE;
+
 /* Held by whoever changes options, from the engine to the shadow table: two connections that change
 ** one option at once must leave both with the same value. False after ten seconds: who holds it
 ** may itself be waiting for a lock of the caller. */

@@ -27,8 +27,9 @@
 ** turn is given back (SQLITE_BUSY_SNAPSHOT). Nobody else can change it afterwards, so a first read
 ** that comes after the turn needs no moment.
 **
-** Ends. SQLite does not tell a dropped table how its transaction ends, so DROP is refused while
-** there are changes (mx_txn_leave).
+** Ends. SQLite does not tell a dropped table how its transaction ends. One with changes is kept for
+** that (ending.c), where it is the only one of the connection that has the store; else DROP is refused
+** (mx_txn_leave).
 **
 ** CREATE is followed by no xBegin, so a ROLLBACK TO that undoes it is announced to nobody: the rows
 ** written since would stay. If the table that made the first change (pioneer) was created in the
@@ -38,6 +39,7 @@
 #include "txn.h"
 
 #include "coding.h"
+#include "collect.h"
 #include "connection.h"
 #include "host.h"
 #include "moment.h"
@@ -257,6 +259,12 @@ static int fail_words(mx_vtab *vtab, int code, char *words)
     return code;
 }
 
+/* What an earlier transaction has dropped, where nobody was told of its end (ending.c). */
+static void collect_late(const mx_vtab *vtab)
+{
+    if (vtab->connection->unsettled) mx_collect_end(vtab->connection);
+}
+
 /* Everything that a call needs before it may use the store. */
 static int make_ready(mx_vtab *vtab, mx_txn **txn)
 {
@@ -376,6 +384,7 @@ int mx_txn_begin(sqlite3_vtab *base)
 {
     mx_vtab *vtab = (mx_vtab *)base;
     mx_txn *txn = NULL;
+    collect_late(vtab);
     int rc = make_ready(vtab, &txn);
     if (rc != SQLITE_OK) return rc;
     rc = undo_vanished(vtab, txn);
@@ -531,37 +540,53 @@ int mx_txn_commit(sqlite3_vtab *base)
 {
     mx_vtab *vtab = (mx_vtab *)base;
     mx_txn *txn = vtab->txn;
+    bool created = vtab->created;
     vtab->created = false;
-    if (!txn) return SQLITE_OK;
     mw_err err;
     mx_err_clear(&err);
-    mw_rc rc = commit(txn, &err);
-    forget(txn);
+    mw_rc rc = txn ? commit(txn, &err) : MW_OK;
+    if (txn) forget(txn);
+    if (created) mx_collect_end(vtab->connection);
+    mx_collect_left(vtab);
     return rc == MW_OK ? SQLITE_OK : mx_err_vtab(base, &err);
 }
 
 int mx_txn_rollback(sqlite3_vtab *base)
 {
     mx_vtab *vtab = (mx_vtab *)base;
-    if (!vtab->txn) return SQLITE_OK;
     mw_err err;
     mx_err_clear(&err);
-    if (roll_back(vtab->txn, &err) != MW_OK) return mx_err_vtab(base, &err);
-    return SQLITE_OK;
+    mw_rc rc = vtab->txn ? roll_back(vtab->txn, &err) : MW_OK;
+    if (vtab->created) mx_collect_end(vtab->connection);
+    return rc == MW_OK ? SQLITE_OK : mx_err_vtab(base, &err);
 }
 
-int mx_txn_leave(mx_vtab *vtab)
+/* Tables that are not dropped. */
+static int table_count(const mx_txn *txn)
+{
+    int count = txn->references - (txn->kept ? 1 : 0) - (txn->moment ? 1 : 0);
+    const mx_vtab *dropped = txn->connection->dropped;
+    for (; dropped; dropped = dropped->next) count -= dropped->txn == txn;
+    return count;
+}
+
+bool mx_txn_is_left(const mx_vtab *vtab) { return table_count(vtab->txn) == 0; }
+
+int mx_txn_leave(mx_vtab *vtab, bool keep, bool *kept)
 {
     mx_txn *txn = vtab->txn;
+    *kept = false;
     if (!txn || !txn->open) return SQLITE_OK;
-    if (mw_txn_changed(txn->open)) {
+    int siblings = table_count(txn) - 1;
+    *kept = mw_txn_changed(txn->open);
+    if (*kept && keep && siblings == 0) return SQLITE_OK;
+    if (*kept) {
         return mx_err_set(
             &vtab->base, SQLITE_LOCKED,
             "%s has changes in this transaction: COMMIT or ROLLBACK before DROP TABLE", vtab->name);
     }
     /* Nothing is lost, and nobody would give the turn back. A sibling opens it again when it
     ** writes; what it knows of savepoints stays, all of them before that beginning. */
-    int siblings = txn->references - (txn->kept ? 2 : 1) - (txn->moment ? 1 : 0);
     int mark_count = siblings > 0 ? txn->mark_count : 0;
     int rc = mx_txn_rollback(&vtab->base);
     for (int i = 0; i < mark_count; i++) txn->marks[i] = MARK_START;
@@ -684,6 +709,7 @@ static int make_readable(mx_vtab *vtab, mx_txn **txn)
 int mx_txn_reader_begin(mx_vtab *vtab, mw_snapshot **snapshot)
 {
     mx_txn *txn = NULL;
+    collect_late(vtab);
     int rc = make_readable(vtab, &txn);
     if (rc != SQLITE_OK) return rc;
     mw_err err;

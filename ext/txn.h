@@ -21,9 +21,12 @@ int mx_txn_rollback(sqlite3_vtab *base);
 int mx_txn_savepoint(sqlite3_vtab *base, int n);
 int mx_txn_release_to(sqlite3_vtab *base, int n);
 int mx_txn_rollback_to(sqlite3_vtab *base, int n);
-/* Before DROP: refuses while the transaction has changes of this store, which SQLite would neither
-** commit nor roll back any more. */
-int mx_txn_leave(mx_vtab *vtab);
+/* Before DROP. *kept: the transaction has changes of this store, which SQLite would neither commit nor
+** roll back any more, so the caller has to (ending.c). Refused where keep is false or another table of
+** the connection has the store. */
+int mx_txn_leave(mx_vtab *vtab, bool keep, bool *kept);
+/* Is no table left on this connection that has the store, but for those that are dropped? */
+bool mx_txn_is_left(const mx_vtab *vtab);
 
 /* Makes ready for a change: the turn is held, an earlier prepare is taken back, and until the end of
 ** the change it may be undone to mark. */

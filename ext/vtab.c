@@ -21,14 +21,17 @@
 ** hexadecimal name, and an ephemeral store is looked for only among those that this connection
 ** holds.
 **
-** Nothing is deleted by DROP: it may be rolled back, and nobody is told. A store made by a CREATE
-** that was rolled back stays as well. */
+** Nothing is deleted by DROP, for it may be rolled back. Its store, and that of a CREATE that was rolled
+** back, is removed when that is certain (collect.c). What a dropped table has changed in the same
+** transaction is kept until its end (ending.c). */
 #include "vtab.h"
 
 #include <string.h>
 
+#include "collect.h"
 #include "connection.h"
 #include "cursor.h"
+#include "ending.h"
 #include "find.h"
 #include "place.h"
 #include "plan.h"
@@ -294,9 +297,13 @@ static int make_shadow(mx_vtab *vtab, const char *name, char **error)
     return run(vtab->connection->db, sqlite3_str_finish(sql), error);
 }
 
-/* Gives a failed CREATE's store back to nobody. */
-static void remove_store(const mx_vtab *vtab)
+/* Gives a failed CREATE's store back to nobody. name: in the default place. */
+static void remove_store(const mx_vtab *vtab, const char *name)
 {
+    if (name[0] && vtab->in_file) {
+        mx_collect_undo(vtab, name);
+        return;
+    }
     mw_err err;
     mx_err_clear(&err);
     mw_rc rc = mw_db_remove(mx_world_env(), vtab->path, &err);
@@ -307,16 +314,19 @@ static int make_table(mx_vtab *vtab, char **error)
 {
     char name[MX_NAME_BYTES];
     bool found = false;
+    bool made = false;
     int rc = mx_place_choose(vtab, name, error);
+    bool noted = rc == SQLITE_OK && vtab->in_file && !vtab->args->path;
+    if (noted) rc = mx_collect_note(vtab, name, false, error);
     if (rc == SQLITE_OK && vtab->args->path) rc = attach_store(vtab, &found, error);
     if (rc == SQLITE_OK) rc = set_columns(vtab);
     if (rc == SQLITE_OK) rc = declare(vtab, error);
     if (rc == SQLITE_OK && !found) rc = create_store(vtab, error);
-    if (rc != SQLITE_OK) return rc;
-    rc = make_shadow(vtab, name, error);
+    made = rc == SQLITE_OK && !found;
+    if (rc == SQLITE_OK) rc = make_shadow(vtab, name, error);
     /* An ephemeral store is opened at once: nobody else would ever remove it. */
     if (rc == SQLITE_OK && vtab->ephemeral) rc = mx_txn_acquire(vtab, &vtab->txn, error);
-    if (rc != SQLITE_OK && !found) remove_store(vtab);
+    if (rc != SQLITE_OK && (made || noted)) remove_store(vtab, name);
     return rc;
 }
 
@@ -427,8 +437,13 @@ static int connect(sqlite3 *db, void *connection, int argc, const char *const *a
 
 static int disconnect(sqlite3_vtab *base)
 {
-    unlist_vtab((mx_vtab *)base);
-    mx_vtab_release((mx_vtab *)base);
+    mx_vtab *vtab = (mx_vtab *)base;
+    mx_connection *connection = mx_connection_ref(vtab->connection);
+    unlist_vtab(vtab);
+    mx_vtab_release(vtab);
+    /* It may have been the last that kept a store of a dropped table from going. */
+    mx_collect_end(connection);
+    mx_connection_unref(connection);
     return SQLITE_OK;
 }
 
@@ -529,16 +544,56 @@ static int join_open_store(mx_vtab *vtab)
     return rc == SQLITE_NOMEM ? rc : SQLITE_OK;
 }
 
+/* What is_listed will look for. */
+static int read_mark(mx_vtab *vtab)
+{
+    char *mark = NULL;
+    uint8_t bytes[(sizeof vtab->mark - 1) / 2];
+    int rc = read_shadow(vtab, "table", &mark);
+    if (mx_place_get_hex(mark, bytes, sizeof bytes)) memcpy(vtab->mark, mark, sizeof vtab->mark);
+    sqlite3_free(mark);
+    return rc == SQLITE_NOMEM ? rc : SQLITE_OK;
+}
+
+/* The store that the DROP will leave without a table. Only one that CREATE has put into the default
+** place is noted; a shadow table that cannot be read tells of none. */
+static int note_store(mx_vtab *vtab)
+{
+    char *place = NULL;
+    char *name = NULL;
+    char *words = NULL;
+    uint8_t bytes[(MX_NAME_BYTES - 1) / 2];
+    if (!vtab->in_file || vtab->args->path) return SQLITE_OK;
+    int rc = read_shadow(vtab, "place", &place);
+    if (rc == SQLITE_OK) rc = read_shadow(vtab, "name", &name);
+    bool noted = rc == SQLITE_OK && place && strcmp(place, "default") == 0 &&
+                 mx_place_get_hex(name, bytes, sizeof bytes);
+    if (noted) rc = mx_collect_note(vtab, name, true, &words);
+    sqlite3_free(place);
+    sqlite3_free(name);
+    sqlite3_free(words);
+    return rc == SQLITE_NOMEM ? rc : SQLITE_OK;
+}
+
 static int destroy(sqlite3_vtab *base)
 {
     mx_vtab *vtab = (mx_vtab *)base;
+    bool told = false;
+    bool kept = false;
     int rc = join_open_store(vtab);
-    if (rc == SQLITE_OK) rc = mx_txn_leave(vtab);
+    if (rc == SQLITE_OK) rc = mx_ending_expect(vtab, &told);
+    if (rc == SQLITE_OK) rc = read_mark(vtab);
+    if (rc == SQLITE_OK) rc = mx_txn_leave(vtab, told && vtab->mark[0], &kept);
+    if (rc == SQLITE_OK) rc = note_store(vtab);
     if (rc != SQLITE_OK) return rc;
     rc = run(vtab->connection->db,
              sqlite3_mprintf("DROP TABLE IF EXISTS \"%w\".\"%w_store\"", vtab->schema, vtab->name),
              &base->zErrMsg);
-    return rc == SQLITE_OK ? disconnect(base) : rc;
+    if (rc != SQLITE_OK) return rc;
+    if (!kept) return disconnect(base);
+    unlist_vtab(vtab);
+    mx_ending_keep(vtab);
+    return SQLITE_OK;
 }
 
 static int rename_table(sqlite3_vtab *base, const char *name)
@@ -554,18 +609,17 @@ static int is_shadow_name(const char *suffix) { return sqlite3_stricmp(suffix, "
 
 /* ---- is it still there? ---------------------------------------------------------------------- */
 
-/* Does this table hold the mark? Where it cannot be told, it may; but a table without such columns
-** is somebody else's. */
-static bool may_have_mark(const mx_vtab *vtab, const char *shadow)
+/* Does this table hold the mark? One without such columns is somebody else's. */
+static int has_mark(const mx_vtab *vtab, const char *shadow, bool *has)
 {
     char *found = NULL;
     int rc = ask(vtab->connection->db,
                  sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" WHERE key='table' AND value=%Q",
                                  vtab->schema, shadow, vtab->mark),
                  &found);
-    bool no = rc == SQLITE_ERROR || (rc == SQLITE_OK && !found);
+    *has = found != NULL;
     sqlite3_free(found);
-    return !no;
+    return rc == SQLITE_ERROR ? SQLITE_OK : rc;
 }
 
 /* The comparison is done here: an application may have put a LIKE of its own in SQLite's place. */
@@ -577,22 +631,28 @@ static bool is_shadow_table(const char *name)
     return size > tail && sqlite3_stricmp(name + size - tail, suffix) == 0;
 }
 
-bool mx_vtab_is_listed(const mx_vtab *vtab)
+int mx_vtab_look(const mx_vtab *vtab, bool *listed)
 {
     sqlite3_stmt *statement = NULL;
     char *sql =
         sqlite3_mprintf("SELECT name FROM \"%w\".sqlite_master WHERE type='table'", vtab->schema);
-    bool listed = false;
+    *listed = false;
     int rc =
         sql ? sqlite3_prepare_v2(vtab->connection->db, sql, -1, &statement, NULL) : SQLITE_NOMEM;
     sqlite3_free(sql);
-    while (rc == SQLITE_OK && !listed && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+    while (rc == SQLITE_OK && !*listed && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(statement, 0);
-        listed = !name || (is_shadow_table(name) && may_have_mark(vtab, name));
-        rc = SQLITE_OK;
+        rc = name ? SQLITE_OK : SQLITE_NOMEM;
+        if (name && is_shadow_table(name)) rc = has_mark(vtab, name, listed);
     }
     sqlite3_finalize(statement);
-    return listed || (rc != SQLITE_OK && rc != SQLITE_DONE);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+bool mx_vtab_is_listed(const mx_vtab *vtab)
+{
+    bool listed;
+    return mx_vtab_look(vtab, &listed) != SQLITE_OK || listed;
 }
 
 /* ---- the module ----------------------------------------------------------------------------- */

@@ -38,7 +38,14 @@ static int working_folder(void *ctx, char *path, size_t bytes)
     return getcwd(path, bytes) ? 0 : errno;
 }
 
-static const mx_world real = {NULL, look, make_folder, set_mode, working_folder};
+static bool is_folder(void *ctx, const char *path)
+{
+    (void)ctx;
+    struct stat info;
+    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static const mx_world real = {NULL, look, make_folder, set_mode, working_folder, is_folder};
 static const mx_world *world = &real;
 
 #ifdef SQLITE_CORE
@@ -71,4 +78,9 @@ int mx_world_set_mode(const char *path, uint32_t mode)
 int mx_world_working_folder(char *path, size_t bytes)
 {
     return world->working_folder(mx_world_env()->ctx, path, bytes);
+}
+
+bool mx_world_is_folder(const char *path)
+{
+    return world->is_folder(mx_world_env()->ctx, path);
 }

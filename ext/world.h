@@ -21,6 +21,8 @@ typedef struct mx_world {
     int (*make_folder)(void *ctx, const char *path, uint32_t mode);
     int (*set_mode)(void *ctx, const char *path, uint32_t mode);
     int (*working_folder)(void *ctx, char *path, size_t bytes);
+    /* Does a folder stand there itself, and not a link to one? */
+    bool (*is_folder)(void *ctx, const char *path);
 } mx_world;
 
 const mw_env *mx_world_env(void); /* borrowed for ever */
@@ -29,6 +31,7 @@ int mx_world_make_folder(const char *path, uint32_t mode);
 int mx_world_remove_folder(const char *path); /* an empty one */
 int mx_world_set_mode(const char *path, uint32_t mode);
 int mx_world_working_folder(char *path, size_t bytes);
+bool mx_world_is_folder(const char *path);
 
 #ifdef SQLITE_CORE
 /* For tests. world: borrowed until the next call, NULL: the real one. Requires that no connection

@@ -12,6 +12,8 @@
 **   memory_test --live FOLDER SEED the same: loads, merges and scans while the limit moves */
 #include "client.h"
 
+#include <dirent.h>
+
 #include <sys/resource.h>
 
 enum { TRIES_MAX = 20000, KB = 1024, MB = 1024 * KB };
@@ -295,6 +297,69 @@ static void opening_without_memory_can_be_tried_again(void **state)
     }
 }
 
+/* How much is in the folder beside the database. */
+static int store_count(void)
+{
+    char path[PATH_MAX + 32];
+    int count = 0;
+    snprintf(path, sizeof path, "%s-memwal", file);
+    DIR *dir = opendir(path);
+    if (!dir) client_fail("%s: %s", path, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+/* One statement with an allocation that fails: done or refused. */
+static bool do_or_refuse(sqlite3 *db, const char *sql, uint64_t n, bool ever)
+{
+    arm(n, ever);
+    int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+    bool hit = disarm();
+    if (rc != SQLITE_OK && rc != SQLITE_NOMEM) {
+        client_fail("%s, allocation %" PRIu64 ": code %d, %s", sql, n, rc, sqlite3_errmsg(db));
+    }
+    if (!sqlite3_get_autocommit(db)) client_run(db, "ROLLBACK");
+    return hit;
+}
+
+/* What could not be removed for want of memory goes with the next connection's first commit; nothing
+** goes that a table needs. */
+static void create_and_drop_without_memory_are_done_or_not(void **state)
+{
+    (void)state;
+    static const char *const works[] = {
+        "CREATE VIRTUAL TABLE d USING memwal(v)",
+        "BEGIN; CREATE VIRTUAL TABLE d USING memwal(v); INSERT INTO d VALUES(1); ROLLBACK",
+        "DROP TABLE d",
+        "BEGIN; INSERT INTO d VALUES(2); DROP TABLE d; COMMIT",
+        "BEGIN; INSERT INTO d VALUES(2); SAVEPOINT s; DROP TABLE d; ROLLBACK TO s; COMMIT",
+    };
+    sqlite3 *db = make_table();
+    for (size_t i = 0; i < 2 * (sizeof works / sizeof *works); i++) {
+        bool hit = true;
+        for (uint64_t n = 1; hit && n < TRIES_MAX; n++) {
+            client_run(db, "DROP TABLE IF EXISTS d");
+            if (i / 2 >= 2) {
+                client_run(db, "CREATE VIRTUAL TABLE d USING memwal(v); INSERT INTO d VALUES(1)");
+            }
+            hit = do_or_refuse(db, works[i / 2], n, i % 2);
+            if (client_ask(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'd'")) {
+                /* A commit that had no memory for its end stops the writer, which is told once. */
+                (void)client_try(db, NULL, "SELECT * FROM d");
+                client_run(db, "INSERT INTO d VALUES(3); SELECT * FROM d");
+            }
+        }
+    }
+    client_run(db, "DROP TABLE IF EXISTS d");
+    client_close(db);
+    db = client_open(file);
+    client_run(db, "INSERT INTO t VALUES(90, 'more')");
+    assert_int_equal(store_count(), 1);
+    client_check_store(db);
+    client_close(db);
+}
+
 /* ---- a limit of the system ------------------------------------------------------------------- */
 
 /* What this process may have beyond what it has mapped now. */
@@ -428,6 +493,7 @@ int main(int argc, char **argv)
         IN_FOLDER(a_change_without_memory_has_happened_or_not),
         IN_FOLDER(files_are_made_wholly_or_not_at_all),
         IN_FOLDER(opening_without_memory_can_be_tried_again),
+        IN_FOLDER(create_and_drop_without_memory_are_done_or_not),
         IN_FOLDER(large_generations_are_merged_under_a_limit),
         IN_FOLDER(a_limit_that_moves_loses_nothing),
     };

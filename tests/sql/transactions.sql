@@ -67,7 +67,7 @@ CREATE VIRTUAL TABLE shared USING memwal(id INTEGER PRIMARY KEY, path = 'store')
 BEGIN; SAVEPOINT a; CREATE VIRTUAL TABLE other USING memwal(path = 'store'); INSERT INTO other VALUES (1); ROLLBACK TO a; COMMIT;
 SELECT 'nothing of a table that never was', count(*) FROM shared;
 
--- DROP: refused while there are changes, else undone as ever
+-- DROP: undone as ever, with changes and without
 BEGIN;
 INSERT INTO n VALUES (3);
 DROP TABLE n;

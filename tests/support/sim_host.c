@@ -73,6 +73,12 @@ static int working_folder(void *world, char *path, size_t bytes)
     return ENOENT;
 }
 
+static bool is_folder(void *world, const char *path)
+{
+    uint64_t device, inode;
+    return sim_identify(world, path, &device, &inode) == 0;
+}
+
 /* Of a log segment: the rest would be zeros that each opening reads. */
 static int grow_little(void *world, int file, uint64_t offset, uint64_t bytes)
 {
@@ -87,7 +93,7 @@ void host_start(host *h, const host_mode *mode, bool extended, sim *world)
     h->world = world;
     h->env = *sim_env(world);
     h->env.file_allocate = grow_little;
-    h->functions = (mx_world){&h->env, look, make_folder, set_mode, working_folder};
+    h->functions = (mx_world){&h->env, look, make_folder, set_mode, working_folder, is_folder};
     if (mode->in_order) sim_set_in_order(world);
     sim_make_dir(world, folder);
     h->vfs = sim_vfs_create(world, folder);
