@@ -27,20 +27,31 @@ static const char lock_name[] = "lock";
 enum {
     LOCK_BYTE = 0, /* of the file: who has it may write    */
     WAIT_BYTE = 1, /* who waits for that shares this one   */
+    OPEN_BYTE = 2, /* all who have the store open share it */
     PAUSE_MS = 1,
 };
+
+/* Nobody removes the store while it is open. */
+static mw_rc open_lock(mw_store *store, mw_err *err)
+{
+    const mw_env *env = store->env;
+    int sys = mw_env_open(env, store->dir, lock_name, MW_OPEN_ENSURE, &store->lock_file);
+    if (sys) return mw_fail_sys(err, sys, "opening the lock", store->path);
+    sys = env->file_lock(env->ctx, store->lock_file, OPEN_BYTE, 1, MW_LOCK_SHARED);
+    if (sys == EAGAIN || sys == EACCES) {
+        return mw_fail(err, MW_BUSY, "%s is being removed", store->path);
+    }
+    return sys ? mw_fail_sys(err, sys, "locking", store->path) : MW_OK;
+}
 
 mw_rc mw_entry_lock(mw_store *store, bool *free, mw_err *err)
 {
     const mw_env *env = store->env;
     *free = true;
     if (store->options.shared) return MW_OK;
-    int sys = 0;
-    if (store->lock_file < 0) {
-        sys = mw_env_open(env, store->dir, lock_name, MW_OPEN_ENSURE, &store->lock_file);
-    }
-    if (sys) return mw_fail_sys(err, sys, "opening the lock", store->path);
-    sys = env->file_lock(env->ctx, store->lock_file, LOCK_BYTE, 1, MW_LOCK_EXCLUSIVE);
+    mw_rc rc = store->lock_file < 0 ? open_lock(store, err) : MW_OK;
+    if (rc != MW_OK) return rc;
+    int sys = env->file_lock(env->ctx, store->lock_file, LOCK_BYTE, 1, MW_LOCK_EXCLUSIVE);
     *free = sys != EAGAIN && sys != EACCES;
     return sys && *free ? mw_fail_sys(err, sys, "locking", store->path) : MW_OK;
 }
