@@ -753,13 +753,19 @@ static mw_rc to_next_segment(replayer *self, bool *moved)
     return rc;
 }
 
-/* A generation that was flushed is active no more, whether or not anything has followed it. */
-static mw_rc leave_flushed(replayer *self)
+/* A generation that was flushed is active no more, and a segment whose epoch is over holds nothing
+** more, whether or not anything has followed. */
+static mw_rc leave_what_is_over(replayer *self)
 {
-    bool moved;
+    bool moved = true;
     mw_replay *out = self->out;
-    if (newest(self)->number > out->manifest->generation) return MW_OK;
-    mw_rc rc = to_next_segment(self, &moved);
+    mw_rc rc = MW_OK;
+    while (rc == MW_OK && moved && limit_of(out->manifest, out->place.header.epoch) != UINT64_MAX) {
+        rc = to_next_segment(self, &moved);
+        if (rc == MW_OK && moved) rc = read_place(self);
+    }
+    if (rc != MW_OK || newest(self)->number > out->manifest->generation) return rc;
+    rc = to_next_segment(self, &moved);
     if (rc != MW_OK || moved) return rc;
     return begin_generation(self, out->manifest->generation + 1, out->end.position + 1);
 }
@@ -773,7 +779,7 @@ static mw_rc go_on(replayer *self, uint64_t through)
         if (rc == MW_OK && !moved) rc = not_there_yet(self, through);
         if (rc == MW_OK) rc = read_place(self);
     }
-    return rc == MW_OK ? leave_flushed(self) : rc;
+    return rc == MW_OK ? leave_what_is_over(self) : rc;
 }
 
 mw_rc mw_replay_on(mw_store *store, mw_replay *out, uint64_t through, mw_err *err)
