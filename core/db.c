@@ -156,7 +156,7 @@ static mw_rc load_store(const mw_env *env, int dir, const char *path, const mw_s
 static mw_rc take_lock(mw_store *store, mw_err *err)
 {
     const mw_env *env = store->env;
-    if (store->options.shared) return MW_OK;
+    if (store->options.shared || store->options.read_only) return MW_OK;
     int sys = mw_env_open(env, store->dir, lock_name, MW_OPEN_ENSURE, &store->lock_file);
     if (sys) return mw_fail_sys(err, sys, "opening the lock", store->path);
     sys = env->file_lock(env->ctx, store->lock_file);
@@ -192,9 +192,27 @@ static mw_rc take_over(mw_store *store, mw_err *err)
     mw_err cause = {0};
     mw_rc rc = mw_epoch_takeover(store, NULL, &cause);
     if (rc == MW_UNDECIDED || (rc != MW_OK && is_read_only(&cause))) {
-        return mw_epoch_look(store, err);
+        return mw_epoch_look(store, NULL, err);
     }
     return rc == MW_OK ? MW_OK : mw_fail(err, rc, "%s", cause.text);
+}
+
+enum { LOOK_TRIES = 5 };
+
+/* A writer that lives may remove what was listed a moment ago, and write while the end of the log is
+** looked for. What is really missing or damaged is so at the next look as well. */
+static mw_rc look(mw_store *store, const mw_judge *judge, mw_err *err)
+{
+    for (int i = 1;; i++) {
+        mw_err cause = {0};
+        mw_rc rc = mw_epoch_look(store, judge, &cause);
+        if (rc == MW_OK) return rc;
+        bool moving = rc == MW_MISSING || rc == MW_CORRUPT || cause.sys == ENOENT;
+        if (moving && i < LOOK_TRIES) continue;
+        mw_fail(err, rc, "%s", cause.text);
+        if (err) err->sys = cause.sys;
+        return rc;
+    }
 }
 
 /* After a clean end the log is read as it is; after any other the next epoch is claimed first. */
@@ -203,6 +221,7 @@ static mw_rc recover(mw_store *store, mw_manifest *manifest, mw_err *err)
     bool clean = true;
     bool written = mw_manifest_epoch_claimed(manifest) > 0;
     mw_rc rc = written ? mw_recover_read_state(store, &clean, err) : MW_OK;
+    if (store->options.read_only) return rc == MW_OK ? look(store, NULL, err) : rc;
     if (rc == MW_OK && clean) rc = resume(store, manifest, &clean, err);
     return rc == MW_OK && !clean ? take_over(store, err) : rc;
 }
@@ -324,7 +343,8 @@ mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *e
     bool needed = !store->owned && host; /* else somebody has been quicker */
     if (needed) rc = judge->open(judge->arg, host, err);
     if (needed && rc == MW_OK) {
-        rc = mw_epoch_takeover(store, judge, err);
+        rc = store->options.read_only ? look(store, judge, err)
+                                      : mw_epoch_takeover(store, judge, err);
         judge->close(judge->arg);
     }
     mw_turn_give(store);
@@ -338,6 +358,30 @@ bool mw_db_undecided(mw_db *db)
     bool undecided = store->looking && store->undecided_host.size > 0;
     mw_store_unlock(store);
     return undecided;
+}
+
+mw_rc mw_db_refresh(mw_db *db, mw_err *err)
+{
+    mw_store *store = store_of(db);
+    bool moved = false;
+    mw_rc rc = mw_turn_take(store, UINT64_MAX, err);
+    if (rc != MW_OK) return rc;
+    rc = mw_epoch_moved(store, &moved, err);
+    if (rc == MW_OK && moved) rc = look(store, NULL, err);
+    mw_turn_give(store);
+    return rc;
+}
+
+mw_rc mw_db_pause(mw_db *db, uint64_t wait_ms, void (*visit)(void *arg, const mw_pledged *pledged),
+                  void *arg, mw_err *err)
+{
+    mw_store *store = store_of(db);
+    mw_rc rc = mw_turn_take(store, mw_store_deadline(store, wait_ms), err);
+    if (rc != MW_OK) return rc;
+    mw_pledged pledged = mw_db_pledged(db);
+    visit(arg, &pledged);
+    mw_turn_give(store);
+    return MW_OK;
 }
 
 mw_pledged mw_db_pledged(mw_db *db)

@@ -12,9 +12,12 @@
 mw_rc mw_epoch_takeover(mw_store *store, const mw_judge *judge, mw_err *err) MW_MUST_USE;
 
 /* Makes what the log says the store's state, for reading: claims nothing, writes nothing. What may
-** live in the page cache only is synced first, and a prepare without a decision left out. Requires
-** that nobody else has the store yet. */
-mw_rc mw_epoch_look(mw_store *store, mw_err *err) MW_MUST_USE;
+** live in the page cache only is synced first. judge: decides, in memory, about a prepare that the
+** log ends with; NULL: it is left out. Requires the turn (or that nobody else has the store yet). */
+mw_rc mw_epoch_look(mw_store *store, const mw_judge *judge, mw_err *err) MW_MUST_USE;
+
+/* Has somebody written to the store since mw_epoch_look? Requires the turn. */
+mw_rc mw_epoch_moved(mw_store *store, bool *moved, mw_err *err) MW_MUST_USE;
 
 /* Goes on as the owner of the epoch that was closed cleanly, behind the end that `replayed`
 ** found. */

@@ -516,6 +516,7 @@ static mw_rc make_room(mw_store *store, bool background, mw_err *err)
 
 mw_rc mw_flush_make_room(mw_store *store, mw_err *err)
 {
+    if (store->options.read_only) return MW_OK; /* writing is refused a moment later */
     bool background = has_thread(store);
     mw_rc rc = make_room(store, background, err);
     /* It was switched off while we waited: what the thread has left is the writer's. */

@@ -94,6 +94,7 @@ void mw_store_free(mw_store *store)
     if (store->lock_file >= 0) env->file_close(env->ctx, store->lock_file);
     if (store->dir >= 0) env->dir_close(env->ctx, store->dir);
     mw_buf_free(&store->undecided_host);
+    mw_log_reader_close(store->watched);
     mw_free(env, store->path);
     mw_free(env, store);
 }

@@ -81,6 +81,8 @@ typedef struct mw_store {
     uint64_t epoch;          /* [turn] written, [m] read: our epoch once owned          */
     bool looking;            /* [turn] written, [m] read: reads only, see mw_epoch_look */
     mw_buf undecided_host;   /* [turn] path of the host that has to decide, empty: none */
+    mw_log_reader *watched;  /* [turn] read_only: stands at the end of the log, NULL: it has none */
+    bool behind;             /* [turn] read_only: there is more than what is shown            */
     mw_log_segment *segment; /* [turn] that new entries go to: the active generation's  */
     uint64_t segment_number; /* [turn] of the newest segment of our epoch              */
 
