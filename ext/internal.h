@@ -28,6 +28,13 @@ typedef struct mx_vtab mx_vtab;
 typedef struct mx_txn mx_txn;
 typedef struct mx_watch mx_watch;
 
+/* Of a table with a path: is its file the one that the shadow table tells? (origin.c) */
+typedef enum mx_origin_state {
+    MX_ORIGIN_UNKNOWN,
+    MX_ORIGIN_KNOWN,
+    MX_ORIGIN_STALE, /* the shadow table is to be put right */
+} mx_origin_state;
+
 struct mx_connection {
     sqlite3 *db;
     mx_connection *next; /* of the process's connections                           */
@@ -65,6 +72,9 @@ struct mx_vtab {
     bool created;          /* made in the transaction that is under way               */
     bool doubted;          /* may be one that is in the schema no more (find.c)       */
     char mark[33];         /* created: what its shadow table alone holds              */
+    mx_origin_state origin;
+    bool agreed;           /* file and rows are of one moment (moment.c)              */
+    bool accepting;        /* that they are not is being settled by the user          */
     bool identified;       /* store and path are known                                */
     mw_store_id store;
     char *path;            /* of the store; owned                                     */
