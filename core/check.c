@@ -9,7 +9,7 @@
 #include "check.h"
 
 #include "commit.h"
-#include "recover.h"
+#include "state.h"
 #include "snapshot.h"
 
 #include <inttypes.h>
@@ -54,7 +54,7 @@ static mw_rc check_manifest(checker *self, const mw_version *version, mw_err *er
 static mw_rc check_state(checker *self, mw_err *err)
 {
     mw_err cause = {0};
-    return note(self, mw_recover_check_state(self->store, &cause), &cause, err);
+    return note(self, mw_state_check(self->store, &cause), &cause, err);
 }
 
 typedef mw_rc (*check_table)(checker *self, mw_table *table, mw_err *err);

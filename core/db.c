@@ -12,6 +12,7 @@
 #include "hash.h"
 #include "report.h"
 #include "settings.h"
+#include "state.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -171,7 +172,7 @@ static mw_rc take_lock(mw_store *store, mw_err *err)
 static mw_rc resume(mw_store *store, mw_manifest *manifest, bool *clean, mw_err *err)
 {
     mw_replay replay;
-    mw_rc rc = mw_recover_replay(store, manifest, NULL, &replay, err);
+    mw_rc rc = mw_replay_log(store, manifest, NULL, &replay, err);
     *clean = replay.last_clean && !replay.undecided && !replay.last_header.old;
     if (rc == MW_OK && *clean) rc = mw_epoch_resume(store, &replay, err);
     mw_replay_free(store->env, &replay);
@@ -220,7 +221,7 @@ static mw_rc recover(mw_store *store, mw_manifest *manifest, mw_err *err)
 {
     bool clean = true;
     bool written = mw_manifest_epoch_claimed(manifest) > 0;
-    mw_rc rc = written ? mw_recover_read_state(store, &clean, err) : MW_OK;
+    mw_rc rc = written ? mw_state_read(store, &clean, err) : MW_OK;
     if (store->options.read_only) return rc == MW_OK ? look(store, NULL, err) : rc;
     if (rc == MW_OK && clean) rc = resume(store, manifest, &clean, err);
     return rc == MW_OK && !clean ? take_over(store, err) : rc;
@@ -282,7 +283,7 @@ mw_rc mw_db_close(mw_db *db, mw_err *err)
     if (rc != MW_OK) mw_fail(err, rc, "%s", store->stopped.text);
     if (rc == MW_OK && store->owned) {
         rc = mw_commit_sync(store, err);
-        if (rc == MW_OK) rc = mw_recover_write_state(store, true, err);
+        if (rc == MW_OK) rc = mw_state_write(store, true, err);
     }
     if (rc == MW_OK && store->parked.rc != MW_OK) {
         rc = mw_fail(err, store->parked.rc, "%s", store->parked.text);
@@ -334,6 +335,16 @@ const mw_store_id *mw_db_store(const mw_db *db) { return &((const mw_store *)db)
 
 const char *mw_db_path(const mw_db *db) { return ((const mw_store *)db)->path; }
 
+/* Where nothing can be written the answer is good for reading. */
+static mw_rc settle(mw_store *store, const mw_judge *judge, mw_err *err)
+{
+    mw_err cause = {0};
+    mw_rc rc = mw_epoch_takeover(store, judge, &cause);
+    if (rc == MW_OK) return rc;
+    if (is_read_only(&cause) && !store->answered) return mw_epoch_look(store, judge, err);
+    return mw_fail(err, rc, "%s", cause.text);
+}
+
 mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *err)
 {
     mw_store *store = store_of(db);
@@ -343,8 +354,7 @@ mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *e
     bool needed = !store->owned && host; /* else somebody has been quicker */
     if (needed) rc = judge->open(judge->arg, host, err);
     if (needed && rc == MW_OK) {
-        rc = store->options.read_only ? look(store, judge, err)
-                                      : mw_epoch_takeover(store, judge, err);
+        rc = store->options.read_only ? look(store, judge, err) : settle(store, judge, err);
         judge->close(judge->arg);
     }
     mw_turn_give(store);
@@ -355,7 +365,7 @@ bool mw_db_undecided(mw_db *db)
 {
     mw_store *store = store_of(db);
     mw_store_lock(store);
-    bool undecided = store->looking && store->undecided_host.size > 0;
+    bool undecided = store->looking && store->undecided_host.size > 0 && !store->answered;
     mw_store_unlock(store);
     return undecided;
 }

@@ -84,9 +84,11 @@ mw_rc mw_db_describe(const mw_env *env, const char *path, mw_store_id *store, mw
 
 /* After MW_UNDECIDED: the log ends with a pledged transaction, and a crash came before its decision.
 ** Asks the judge, writes down his answer and claims the next epoch; afterwards the store can be
-** written. Until then it shows the state before that transaction. Where the store is open read-only
-** his answer is kept in memory, until the next refresh that finds anything new. */
+** written. Until then it shows the state before that transaction. Where nothing can be written (a
+** full disk) the first call is MW_OK and shows what the judge says; the next ones tell why. Where
+** the store is open read-only it shows that until a refresh finds anything new. */
 mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *err) MW_MUST_USE;
+/* Has nobody been asked yet? */
 bool mw_db_undecided(mw_db *db);
 
 /* Of a store that is open read-only: shows what has been written to it since. Costs a new replay

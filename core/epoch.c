@@ -32,6 +32,8 @@
 #include "epoch.h"
 
 #include "commit.h"
+#include "leftovers.h"
+#include "state.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -139,7 +141,7 @@ static mw_rc copy_tail(mw_log_segment *segment, const mw_replay *replay, mw_err 
 }
 
 /* A segment holds entries of one generation. Copies from before the newest one are the end of the
-** generation before it (recover.c: what lies in later segments proves earlier ones durable), and a
+** generation before it (replay.c: what lies in later segments proves earlier ones durable), and a
 ** freeze came no further than its empty segment: it is undone. */
 static void undo_empty_freeze(mw_replay *replay)
 {
@@ -258,7 +260,7 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, const mw_judge
     mw_log_segment *segment = NULL;
     mw_manifest *seal = NULL;
     uint64_t epoch = mw_manifest_epoch_claimed(claim);
-    mw_rc rc = mw_recover_replay(store, claim, judge, &replay, err);
+    mw_rc rc = mw_replay_log(store, claim, judge, &replay, err);
     if (rc == MW_OK && replay.undecided) rc = undecided(store, err);
     if (rc == MW_OK) {
         undo_empty_freeze(&replay);
@@ -269,7 +271,7 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, const mw_judge
         uint64_t copied = replay.tail.first_position;
         rc = publish_seal(store, claim, start, copied ? copied : start, &seal, err);
     }
-    if (rc == MW_OK) rc = mw_recover_write_state(store, false, err);
+    if (rc == MW_OK) rc = mw_state_write(store, false, err);
     if (rc == MW_OK) rc = adopt(store, &replay, seal, epoch, segment, err);
     if (rc == MW_OK) {
         store->segment_number = 1;
@@ -290,7 +292,7 @@ static mw_rc take_over(mw_store *store, const mw_judge *judge, mw_err *err)
         if (rc != MW_OK) return rc;
         rc = replay_and_seal(store, claim, judge, err);
         mw_manifest_unref(claim);
-        if (rc == MW_OK) mw_recover_sweep(store, false);
+        if (rc == MW_OK) mw_leftovers_sweep(store, false);
         if (rc != MW_EXISTS) return rc; /* a peer's claim made ours void: claim again */
     }
     return mw_fail(err, MW_BUSY, "other writers keep claiming %s", store->path);
@@ -355,16 +357,19 @@ static mw_rc look(mw_store *store, const mw_judge *judge, bool *moved, mw_err *e
     mw_replay replay = {0};
     mw_rc rc = load_newest(store, &manifest, err);
     if (rc != MW_OK) return rc;
-    rc = mw_recover_replay(store, manifest, judge, &replay, err);
+    rc = mw_replay_log(store, manifest, judge, &replay, err);
+    bool answered = judge && replay.host.size > 0;
+    if (answered) replay.end.position--; /* the log has no answer */
     if (rc == MW_OK && replay.tail.first_position) rc = sync_logs(store, &replay, err);
     if (rc == MW_OK && store->options.read_only) rc = watch_end(store, &replay, moved, err);
     const mw_manifest_epoch *sealed = mw_manifest_sealed(manifest);
     uint64_t epoch = sealed ? sealed->epoch : 0;
     if (rc == MW_OK) rc = adopt(store, &replay, manifest, epoch, NULL, err);
     if (rc == MW_OK) {
+        mw_buf_free(&store->undecided_host);
         mw_store_lock(store);
         store->looking = true;
-        mw_buf_free(&store->undecided_host);
+        store->answered = answered;
         store->undecided_host = replay.host;
         mw_store_unlock(store);
         mw_buf_init(&replay.host, store->env);
@@ -434,7 +439,7 @@ mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err)
     store->segment_number = replayed->last_header.number;
     /* Segments that a takeover found empty, or copied from, may have outlived the flush of their
     ** generation. In a shared store a peer may be at work. */
-    if (!store->options.shared) mw_recover_sweep(store, true);
+    if (!store->options.shared) mw_leftovers_sweep(store, true);
     return MW_OK;
 }
 
@@ -457,7 +462,7 @@ mw_rc mw_epoch_own(mw_store *store, mw_err *err)
     if (store->looking && store->undecided_host.size) return undecided(store, err);
     if (!store->segment || store->options.shared) return mw_epoch_takeover(store, NULL, err);
     mw_rc rc = know_own_manifest(store, err);
-    if (rc == MW_OK) rc = mw_recover_write_state(store, false, err);
+    if (rc == MW_OK) rc = mw_state_write(store, false, err);
     if (rc != MW_OK) return rc;
     become_owner(store);
     return MW_OK;

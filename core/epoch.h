@@ -2,7 +2,7 @@
 #ifndef MW_EPOCH_H
 #define MW_EPOCH_H
 
-#include "recover.h"
+#include "replay.h"
 #include "store.h"
 
 /* Claims the next epoch, replays the log of the older ones to its end, seals, and makes the result
@@ -12,8 +12,8 @@
 mw_rc mw_epoch_takeover(mw_store *store, const mw_judge *judge, mw_err *err) MW_MUST_USE;
 
 /* Makes what the log says the store's state, for reading: claims nothing, writes nothing. What may
-** live in the page cache only is synced first. judge: decides, in memory, about a prepare that the
-** log ends with; NULL: it is left out. Requires the turn (or that nobody else has the store yet). */
+** live in the page cache only is synced first. A prepare without a decision is left out, or, with a
+** judge, what he says. Requires the turn, or that nobody else has the store yet. */
 mw_rc mw_epoch_look(mw_store *store, const mw_judge *judge, mw_err *err) MW_MUST_USE;
 
 /* Has somebody written to the store since mw_epoch_look? Requires the turn. */

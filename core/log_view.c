@@ -8,7 +8,7 @@
 ** the other order; so where one is gone all older ones are gone or going, and what was opened holds
 ** positions without a gap. An open descriptor outlives the removal.
 **
-** Entries are read by the rules of replay (recover.c): what an older epoch wrote counts below the
+** Entries are read by the rules of replay (replay.c): what an older epoch wrote counts below the
 ** next sealed epoch's copies, and each position follows the one before. Behind `queued` the moment
 ** ends. A writer puts an entry into the file before it is published, so what is visible can be
 ** read, or is damaged; what is only queued may not be in the file yet, and then ends the list.

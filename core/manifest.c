@@ -791,7 +791,7 @@ mw_rc mw_manifest_publish(const mw_manifest *manifest, int dir, mw_err *err)
         mw_manifest_name(manifest->number, name);
         rc = mw_env_publish(manifest->env, dir, name, mw_buf_slice(&buf), &cause);
         /* A peer removes a temporary file only when the number is taken, or has been
-        ** (recover.c). */
+        ** (leftovers.c). */
         if (rc == MW_MISSING) rc = MW_EXISTS;
         if (rc != MW_OK && rc != MW_EXISTS && err && err->rc == MW_OK) *err = cause;
     }
@@ -842,7 +842,7 @@ mw_rc mw_manifest_list(const mw_env *env, int dir, mw_manifest_range *range, mw_
 
 mw_rc mw_manifest_newest(const mw_env *env, int dir, uint64_t *number, mw_err *err)
 {
-    mw_manifest_range range;
+    mw_manifest_range range = {0};
     mw_rc rc = mw_manifest_list(env, dir, &range, err);
     if (rc == MW_OK) *number = range.newest;
     return rc;

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "proof.h"
 #include "txn.h"
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -76,6 +77,7 @@ void mx_connection_unref(void *connection)
     unlist_connection(mine);
     /* What is left are ephemeral stores, which the connection itself holds. */
     while (mine->txns) mx_txn_release(mine->txns);
+    mx_proof_forget(mine);
     sqlite3_free(mine);
 }
 

@@ -268,13 +268,27 @@ static bool is_same_file(const char *a, const char *b)
     return first.device == second.device && first.inode == second.inode;
 }
 
-/* Is the table's own database file the host? It is as well where it was moved together with the
-** store; what it must say then is checked later. */
+/* Is the table's own database file the host? A store in the default place has no other, whatever its
+** path was when the prepare was written; else it is where the host was moved away: what it must say
+** then is checked later. */
 static bool is_own_file(const mx_vtab *vtab, const char *host)
 {
     mx_world_entry entry;
     const char *file = mx_place_file(vtab);
-    return file[0] && (is_same_file(file, host) || mx_world_look(host, &entry) != 0);
+    if (!file[0]) return false;
+    return !vtab->args->path || is_same_file(file, host) || mx_world_look(host, &entry) != 0;
+}
+
+/* The schema by which the caller's connection has the write lock of that file; NULL: it has not. */
+static const char *locked_schema(sqlite3 *db, const char *path)
+{
+    const char *schema;
+    for (int i = 0; (schema = sqlite3_db_name(db, i)) != NULL; i++) {
+        const char *file = sqlite3_db_filename(db, schema);
+        bool written = sqlite3_txn_state(db, schema) == SQLITE_TXN_WRITE;
+        if (written && file && file[0] && is_same_file(file, path)) return schema;
+    }
+    return NULL;
 }
 
 static int open_connection(judge *self)
@@ -308,10 +322,10 @@ static mw_rc open_judge(void *arg, const char *host, mw_err *err)
     bool own_file = is_own_file(vtab, host);
     self->file = sqlite3_mprintf("%s", own_file ? mx_place_file(vtab) : host);
     if (!self->file) return mw_fail(err, MW_NOMEM, "%s", mw_rc_text(MW_NOMEM));
-    bool ask_caller = self->read_only || sqlite3_txn_state(db, vtab->schema) == SQLITE_TXN_WRITE;
-    if (own_file && ask_caller) {
+    self->schema = locked_schema(db, self->file);
+    if (!self->schema && self->read_only && own_file) self->schema = vtab->schema;
+    if (self->schema) {
         self->db = db;
-        self->schema = vtab->schema;
         return MW_OK;
     }
     int rc = open_connection(self);

@@ -27,6 +27,7 @@ typedef struct mx_connection mx_connection;
 typedef struct mx_vtab mx_vtab;
 typedef struct mx_txn mx_txn;
 typedef struct mx_watch mx_watch;
+typedef struct mx_proven mx_proven;
 
 /* Of a table with a path: is its file the one that the shadow table tells? (origin.c) */
 typedef enum mx_origin_state {
@@ -45,6 +46,7 @@ struct mx_connection {
     mx_vtab *vtabs;      /* all connected tables, the newest first                   */
     mx_watch *watches;   /* find.c                                                   */
     int looks;           /* searches for a table that are under way                  */
+    mx_proven *proven;   /* proof.c                                                  */
 };
 
 struct mx_vtab {

@@ -13,6 +13,10 @@
 **     elsewhere, and a function of that name may be the application's,
 **   - sqlite3_total_changes has not moved meanwhile.
 **
+** The text of the statement that was proven last is kept: a statement that is run again is not read
+** again, while nothing has happened that could give its names another meaning. A view in temp is
+** seen by temp's data version. Calls of functions are always looked up anew.
+**
 ** Nothing is asked of SQLite in xBegin: a nested statement that runs out of memory there rolls back
 ** the transaction that SQLite is about to enter the table into. */
 #include "proof.h"
@@ -24,6 +28,7 @@
 typedef struct reader {
     const char *at;
     mx_token token; /* the next one */
+    bool calls;     /* there were functions */
 } reader;
 
 static void advance(reader *self) { self->token = mx_token_next(&self->at); }
@@ -127,10 +132,12 @@ static bool take_harmless(reader *self, sqlite3 *db)
     advance(self);
     if (mx_token_is(&token, "IN")) return mx_token_is(&self->token, "("); /* else it is a table */
     if (mx_token_is(&token, "-")) return !mx_token_is(&self->token, ">"); /* -> is a function */
+    self->calls = self->calls || IS_ONE_OF(&token, operators);
     if (IS_ONE_OF(&token, operators)) return is_harmless(db, &token);
     bool name = token.kind == MX_TOKEN_WORD || token.kind == MX_TOKEN_QUOTED ||
                 token.kind == MX_TOKEN_STRING;
     bool call = name && mx_token_is(&self->token, "(") && !IS_ONE_OF(&token, never);
+    self->calls = self->calls || call;
     return !call || is_harmless(db, &token);
 }
 
@@ -174,21 +181,72 @@ static void take_conflict_clause(reader *self)
     if (take(self, "OR")) advance(self);
 }
 
-static bool is_simple(const char *sql, const mx_vtab *vtab)
+static bool is_simple(reader *self, const mx_vtab *vtab)
 {
-    reader self = {.at = sql};
-    advance(&self);
-    if (take(&self, "REPLACE")) return is_simple_insert(&self, vtab);
-    if (take(&self, "INSERT")) {
-        take_conflict_clause(&self);
-        return is_simple_insert(&self, vtab);
+    advance(self);
+    if (take(self, "REPLACE")) return is_simple_insert(self, vtab);
+    if (take(self, "INSERT")) {
+        take_conflict_clause(self);
+        return is_simple_insert(self, vtab);
     }
-    if (take(&self, "UPDATE")) {
-        take_conflict_clause(&self);
-        return is_simple_change(&self, vtab);
+    if (take(self, "UPDATE")) {
+        take_conflict_clause(self);
+        return is_simple_change(self, vtab);
     }
-    return take(&self, "DELETE") && take(&self, "FROM") && is_simple_change(&self, vtab);
+    return take(self, "DELETE") && take(self, "FROM") && is_simple_change(self, vtab);
 }
+
+/* ---- what was proven before ------------------------------------------------------------------ */
+
+struct mx_proven {
+    const mx_vtab *vtab;
+    sqlite3_stmt *statement;
+    int prepared;  /* how often it was prepared anew      */
+    unsigned temp; /* data version of temp                */
+    char sql[];    /* its text: the pointer alone may have been given to another one */
+};
+
+/* 0: there is no temp yet. */
+static unsigned temp_version(sqlite3 *db)
+{
+    unsigned version = 0;
+    int rc = sqlite3_file_control(db, "temp", SQLITE_FCNTL_DATA_VERSION, &version);
+    return rc == SQLITE_OK ? version : 0;
+}
+
+static bool is_proven(const mx_vtab *vtab, sqlite3_stmt *statement, const char *sql)
+{
+    const mx_proven *last = vtab->connection->proven;
+    return last && last->vtab == vtab && last->statement == statement &&
+           last->prepared == sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_REPREPARE, 0) &&
+           last->temp == temp_version(vtab->connection->db) && strcmp(last->sql, sql) == 0;
+}
+
+/* What cannot be kept is proven again. */
+static void keep(const mx_vtab *vtab, sqlite3_stmt *statement, const char *sql)
+{
+    size_t bytes = strlen(sql) + 1;
+    mx_connection *connection = vtab->connection;
+    mx_proven *proven = sqlite3_realloc64(connection->proven, sizeof *proven + bytes);
+    if (!proven) {
+        mx_proof_forget(connection);
+        return;
+    }
+    proven->vtab = vtab;
+    proven->statement = statement;
+    proven->prepared = sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_REPREPARE, 0);
+    proven->temp = temp_version(connection->db);
+    memcpy(proven->sql, sql, bytes);
+    connection->proven = proven;
+}
+
+void mx_proof_forget(mx_connection *connection)
+{
+    sqlite3_free(connection->proven);
+    connection->proven = NULL;
+}
+
+/* ---- statements under way -------------------------------------------------------------------- */
 
 /* The only statement under way that can write; NULL: there are several. */
 static sqlite3_stmt *only_writer(sqlite3 *db)
@@ -215,5 +273,10 @@ bool mx_proof_holds(const mx_proof *proof, const mx_vtab *vtab)
     if (!proof->statement || only_writer(db) != proof->statement) return false;
     if (sqlite3_total_changes64(db) != proof->changes) return false;
     const char *sql = sqlite3_sql(proof->statement);
-    return sql && is_simple(sql, vtab);
+    if (!sql) return false;
+    if (is_proven(vtab, proof->statement, sql)) return true;
+    reader self = {.at = sql};
+    bool simple = is_simple(&self, vtab);
+    if (simple && !self.calls) keep(vtab, proof->statement, sql);
+    return simple;
 }

@@ -14,5 +14,7 @@ typedef struct mx_proof {
 mx_proof mx_proof_begin(sqlite3 *db);
 /* In xSync of that table. */
 bool mx_proof_holds(const mx_proof *proof, const mx_vtab *vtab);
+/* Frees what is kept of the statement that was proven last. */
+void mx_proof_forget(mx_connection *connection);
 
 #endif

@@ -330,12 +330,15 @@ static int take_mark(mx_vtab *vtab, mx_txn *txn, uint64_t *mark)
 
 /* SQLite fixes the answer of PRAGMA busy_timeout when it prepares it, so it is asked anew each
 ** time; but only by those who have to wait. */
-static mw_rc take_turn(mx_txn *txn, mw_err *err)
+static mw_rc take_turn(const mx_vtab *vtab, mx_txn *txn, mw_err *err)
 {
     mw_rc rc = mw_txn_begin(txn->db, 0, &txn->open, err);
-    if (rc != MW_BUSY) return rc;
+    if (rc != MW_BUSY && rc != MW_UNDECIDED) return rc;
     uint64_t wait_ms = mx_txn_busy_timeout_ms(txn->connection->db);
-    if (wait_ms == 0) return rc;
+    if (rc == MW_BUSY && wait_ms == 0) return rc;
+    mx_err_clear(err);
+    if (rc == MW_UNDECIDED) rc = mx_host_settle(vtab, txn->db, wait_ms, err);
+    if (rc != MW_OK && rc != MW_BUSY) return rc;
     mx_err_clear(err);
     return mw_txn_begin(txn->db, wait_ms, &txn->open, err);
 }
@@ -347,7 +350,7 @@ static int ensure_open(mx_vtab *vtab, mx_txn *txn)
     txn->proof = (mx_proof){0};
     mw_err err;
     mx_err_clear(&err);
-    if (take_turn(txn, &err) != MW_OK) {
+    if (take_turn(vtab, txn, &err) != MW_OK) {
         txn->open = NULL;
         return mx_err_vtab(&vtab->base, &err);
     }

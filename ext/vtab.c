@@ -35,6 +35,7 @@
 #include "origin.h"
 #include "place.h"
 #include "plan.h"
+#include "proof.h"
 #include "row.h"
 #include "settings.h"
 #include "txn.h"
@@ -91,6 +92,7 @@ static void unlist_vtab(mx_vtab *vtab)
     while (*at && *at != vtab) at = &(*at)->next;
     if (*at) *at = vtab->next;
     mx_find_forget(vtab->connection);
+    mx_proof_forget(vtab->connection);
 }
 
 void mx_vtab_release(mx_vtab *vtab)

@@ -350,6 +350,39 @@ static void a_full_disk_can_be_read_after_a_kill(void **state)
     engine_end(world);
 }
 
+/* The host can be asked, but its answer cannot be written: it is good for reading. */
+static void an_answer_on_a_full_disk_can_be_read(void **state)
+{
+    (void)state;
+    for (int committed = 0; committed < 2; committed++) {
+        const char *rows = committed ? "2=b" : "1=a";
+        sim *world = killed_between(NULL);
+        host self = {.committed = committed};
+        mw_judge judge = judge_of(&self);
+        mw_txn *txn = NULL;
+        sim_fail(world, SIM_WRITE, 1, ENOSPC, true);
+        sim_fail(world, SIM_ALLOCATE, 1, ENOSPC, true);
+        mw_db *db = engine_open(world, NULL);
+        assert_true(mw_db_undecided(db));
+        settle(db, &self);
+        assert_false(mw_db_undecided(db));
+        assert_string_equal(engine_rows(db), rows);
+        assert_int_equal(engine_count(db), 1);
+        assert_string_equal(engine_check(db), "ok");
+        assert_int_equal(mw_txn_begin(db, 0, &txn, NULL), MW_UNDECIDED);
+        assert_int_equal(mw_db_settle(db, 0, &judge, NULL), MW_FULL);
+        assert_string_equal(engine_rows(db), rows);
+        sim_fail_clear(world);
+        settle(db, &self);
+        assert_int_equal(self.opens, self.closes);
+        engine_put(db, 3, "c");
+        assert_string_equal(engine_rows(db), committed ? "2=b 3=c" : "1=a 3=c");
+        assert_string_equal(engine_check(db), "ok");
+        engine_close(db);
+        engine_end(world);
+    }
+}
+
 /* Where nothing can be written the answer holds in memory, whichever it is. */
 static void a_read_only_open_believes_the_host(void **state)
 {
@@ -412,6 +445,7 @@ int main(void)
         cmocka_unit_test(a_decision_that_is_lost_is_asked_for),
         cmocka_unit_test(a_decision_that_fails_stops_the_writer_and_loses_nothing),
         cmocka_unit_test(a_full_disk_can_be_read_after_a_kill),
+        cmocka_unit_test(an_answer_on_a_full_disk_can_be_read),
         cmocka_unit_test(a_read_only_open_believes_the_host),
         cmocka_unit_test(a_pause_waits_for_transactions),
     };

@@ -8,7 +8,7 @@ layers='
 1 env env_posix mem buf value key codec cover iter
 2 format page page_encode filter cache log
 3 arena presence memtable merge manifest levels level_iter pick table_layout table_file table_pool table_gather table_train table_write table_page table_read table_iter table_verify table_copy
-4 store version run commit txn overlay flush compact background epoch recover check report snapshot settings log_view
+4 store version run commit txn overlay flush compact background epoch replay leftovers state check report snapshot settings log_view
 5 db
 '
 # What ext/ may include of core/.

@@ -1,4 +1,4 @@
-/* recover.c: replay of the log, sweeping of leftovers, and the state file.
+/* replay.c: from what lies in the folder to memtables and a point.
 **
 ** The manifest says up to which position everything lies in table files (the cursor), and which
 ** epochs wrote the log behind it:
@@ -25,9 +25,7 @@
 ** the next one.
 **
 ** Nothing is written here, so a crash in the middle of a replay changes nothing. */
-#include "recover.h"
-
-#include "hash.h"
+#include "replay.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -556,7 +554,7 @@ static mw_rc settle(replayer *self, const mw_judge *judge)
         .payload = mw_slice_of(position, sizeof position),
     };
     out->undecided = !judge;
-    if (!judge) mw_buf_put_slice(&out->host, mw_buf_slice(&self->host));
+    mw_buf_put_slice(&out->host, mw_buf_slice(&self->host));
     if (mw_buf_check(&out->host, self->err) != MW_OK) return MW_NOMEM;
     return judge ? apply(self, &answer, answer_name) : apply_abort(self, &answer, answer_name);
 }
@@ -578,7 +576,7 @@ static mw_rc replay_all(replayer *self, const mw_judge *judge)
     return rc;
 }
 
-mw_rc mw_recover_replay(mw_store *store, mw_manifest *manifest, const mw_judge *judge,
+mw_rc mw_replay_log(mw_store *store, mw_manifest *manifest, const mw_judge *judge,
                         mw_replay *out, mw_err *err)
 {
     memset(out, 0, sizeof *out);
@@ -620,207 +618,4 @@ void mw_replay_free(const mw_env *env, mw_replay *replay)
     mw_buf_free(&replay->tail.bytes);
     mw_buf_free(&replay->host);
     memset(replay, 0, sizeof *replay);
-}
-
-/* ---- leftovers ------------------------------------------------------------------------------- */
-
-typedef struct sweep {
-    mw_store *store;
-    const mw_version *version;
-    uint64_t below; /* epochs whose leftovers go */
-} sweep;
-
-static bool log_is_live(const mw_version *version, mw_log_id id)
-{
-    for (uint32_t i = 0; i < version->generation_count; i++) {
-        const mw_generation *generation = version->generations[i];
-        for (uint32_t j = 0; j < generation->log_count; j++) {
-            if (compare_logs(&generation->logs[j], &id) == 0) return true;
-        }
-    }
-    return false;
-}
-
-static bool is_run(const mw_generation *generation, uint64_t epoch, uint64_t number)
-{
-    const mw_runs *runs = mw_generation_runs(generation, UINT64_MAX);
-    for (uint32_t i = 0; i < mw_runs_count(runs); i++) {
-        const mw_manifest_file *file = &runs->runs[i]->file;
-        if (file->number == number && file->epoch == epoch) return true;
-    }
-    return false;
-}
-
-static bool table_is_live(const mw_version *version, uint64_t epoch, uint64_t number)
-{
-    for (uint32_t i = 0; i < version->generation_count; i++) {
-        if (is_run(version->generations[i], epoch, number)) return true;
-    }
-    for (uint32_t i = 0; i < version->table_count; i++) {
-        const mw_table *table = version->tables[i];
-        if (mw_table_number(table) == number && mw_table_epoch(table) == epoch) return true;
-    }
-    return false;
-}
-
-/* Numbers of our own epoch are given once: what is there already has them. */
-static void note_numbers(mw_store *store, uint64_t segment_number, uint64_t table_number)
-{
-    mw_store_lock(store);
-    store->segment_number = mw_max(store->segment_number, segment_number);
-    store->table_number = mw_max(store->table_number, table_number);
-    mw_store_unlock(store);
-}
-
-/* What belongs to a higher epoch is a successor's that we do not know of yet: never ours to
-** remove. Manifests are left to remove_old_manifests. */
-static int sweep_name(void *arg, const char *name)
-{
-    char target[MW_ENV_NAME_BYTES];
-    const sweep *self = arg;
-    const mw_version *version = self->version;
-    mw_log_id id;
-    uint64_t number;
-    bool dead = false;
-    if (mw_log_parse_name(name, &id.epoch, &id.number)) {
-        dead = id.epoch < self->below && !log_is_live(version, id);
-        if (id.epoch == self->store->epoch) note_numbers(self->store, id.number, 0);
-    } else if (mw_table_parse_name(name, &id.epoch, &id.number)) {
-        dead = id.epoch < self->below && !table_is_live(version, id.epoch, id.number);
-        if (id.epoch == self->store->epoch) note_numbers(self->store, 0, id.number);
-    } else if (mw_env_parse_tmp(name, target) && mw_manifest_parse_name(target, &number)) {
-        dead = number <= version->manifest->number; /* that number is taken: it cannot be linked */
-    }
-    if (dead) self->store->env->unlink(self->store->env->ctx, self->store->dir, name);
-    return 0;
-}
-
-static void remove_old_manifests(mw_store *store, uint64_t boundary)
-{
-    mw_manifest_range there;
-    if (mw_manifest_list(store->env, store->dir, &there, NULL) != MW_OK) return;
-    mw_store_remove_manifests(store, there.lowest, boundary);
-}
-
-void mw_recover_sweep(mw_store *store, bool alone)
-{
-    mw_version *version = mw_store_version(store);
-    sweep self = {store, version, alone ? store->epoch + 1 : store->epoch};
-    (void)mw_env_list(store->env, store->dir, sweep_name, &self);
-    remove_old_manifests(store, version->manifest->boundary);
-    mw_version_unref(version);
-}
-
-/* ---- the state file -------------------------------------------------------------------------- */
-
-/* 48 bytes: magic, boot id, u64 1 = closed cleanly, u64 position, checksum. Written without a sync:
-** after a crash of the machine the boot id differs, and a crash of the process leaves the page
-** cache as it was. The position was durable before the file said so; no other record would tell
-** that the last segment has lost its end, or is gone. */
-enum {
-    STATE_BOOT = 8,
-    STATE_CLEAN = 24,
-    STATE_POSITION = 32,
-    STATE_CHECKSUM = 40,
-    STATE_BYTES = 48,
-};
-static const uint8_t state_magic[8] = {'m', 'w', 's', 't', 'a', 't', 'e', '\n'};
-static const char state_name[] = "state";
-
-static mw_rc open_state(mw_store *store, int *file, mw_err *err)
-{
-    int sys = mw_env_open(store->env, store->dir, state_name, MW_OPEN_ENSURE, file);
-    return sys ? mw_fail_sys(err, sys, "opening", state_name) : MW_OK;
-}
-
-static mw_rc boot(mw_store *store, uint8_t id[16], mw_err *err)
-{
-    int sys = mw_env_boot_id(store->env, id);
-    return sys ? mw_fail_sys(err, sys, "reading", "the machine's boot id") : MW_OK;
-}
-
-/* The first bytes of it: what lies behind them was not written by us, and is written over by
-** nobody. 0 bytes: there is none. */
-static mw_rc read_state(mw_store *store, uint8_t bytes[STATE_BYTES], size_t *size, mw_err *err)
-{
-    const mw_env *env = store->env;
-    int file;
-    bool there;
-    *size = 0;
-    int sys = env->exists(env->ctx, store->dir, state_name, &there);
-    if (sys) return mw_fail_sys(err, sys, "looking for", state_name);
-    if (!there) return MW_OK;
-    sys = mw_env_open(env, store->dir, state_name, MW_OPEN_READ, &file);
-    if (sys) return mw_fail_sys(err, sys, "opening", state_name);
-    mw_rc rc = mw_env_read_some(env, file, state_name, bytes, STATE_BYTES, 0, size, err);
-    env->file_close(env->ctx, file);
-    return rc;
-}
-
-/* *says: it was read and checks. It is never synced, so a power cut may leave none, a short one or
-** room without content (zeros): those say nothing. Anything else that fails is damage. */
-static mw_rc load_state(mw_store *store, uint8_t bytes[STATE_BYTES], bool *says, mw_err *err)
-{
-    static const uint8_t zeros[STATE_BYTES];
-    size_t size;
-    *says = false;
-    mw_rc rc = read_state(store, bytes, &size, err);
-    if (rc != MW_OK || size < STATE_BYTES || memcmp(bytes, zeros, sizeof zeros) == 0) return rc;
-    uint64_t right = mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0));
-    MW_CHECK_DISK(memcmp(bytes, state_magic, sizeof state_magic) == 0 &&
-                      mw_get_u64(bytes + STATE_CHECKSUM) == right &&
-                      mw_get_u64(bytes + STATE_CLEAN) <= 1,
-                  err, state_name, 0, "its magic, its checksum or what it says is wrong");
-    *says = true;
-    return MW_OK;
-}
-
-mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err)
-{
-    *clean = false;
-    uint8_t bytes[STATE_BYTES];
-    uint8_t id[16];
-    bool says;
-    mw_err cause = {0};
-    mw_rc rc = load_state(store, bytes, &says, &cause);
-    store->state_damaged = rc == MW_CORRUPT; /* an unclean end, which no row depends on */
-    if (store->state_damaged || (rc == MW_OK && !says)) return MW_OK;
-    if (rc != MW_OK) return mw_fail(err, rc, "%s", cause.text);
-    rc = boot(store, id, err);
-    if (rc != MW_OK) return rc;
-    *clean = memcmp(bytes + STATE_BOOT, id, sizeof id) == 0 && mw_get_u64(bytes + STATE_CLEAN) == 1;
-    store->closed_at = mw_get_u64(bytes + STATE_POSITION);
-    return MW_OK;
-}
-
-mw_rc mw_recover_check_state(mw_store *store, mw_err *err)
-{
-    uint8_t bytes[STATE_BYTES];
-    bool says;
-    MW_CHECK_DISK(!store->state_damaged, err, state_name, 0,
-                  "it was damaged when the store was opened, which counted as an unclean end: no row "
-                  "depends on it");
-    return load_state(store, bytes, &says, err);
-}
-
-mw_rc mw_recover_write_state(mw_store *store, bool clean, mw_err *err)
-{
-    uint8_t bytes[STATE_BYTES] = {0};
-    int file = -1;
-    memcpy(bytes, state_magic, sizeof state_magic);
-    mw_rc rc = boot(store, bytes + STATE_BOOT, err);
-    if (rc != MW_OK) return rc;
-    mw_store_lock(store);
-    mw_put_u64(bytes + STATE_POSITION, store->visible.position);
-    mw_store_unlock(store);
-    mw_put_u64(bytes + STATE_CLEAN, clean);
-    mw_put_u64(bytes + STATE_CHECKSUM,
-               mw_hash(bytes, STATE_CHECKSUM, mw_hash_seed(&store->id, 0, 0)));
-    rc = open_state(store, &file, err);
-    if (rc != MW_OK) return rc;
-    rc = mw_env_write(store->env, file, state_name, bytes, sizeof bytes, 0, err);
-    store->env->file_close(store->env->ctx, file);
-    /* Half of one would be taken for damage; none says that the end was unclean. */
-    if (rc != MW_OK) store->env->unlink(store->env->ctx, store->dir, state_name);
-    return rc;
 }

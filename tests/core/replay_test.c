@@ -1,7 +1,7 @@
-/* recover_test.c: what is found after a bad end: every acknowledged row, a prefix of the others,
+/* replay_test.c: what is found after a bad end: every acknowledged row, a prefix of the others,
 ** and damage by name. Worlds are killed (sim_kill), cut (all disk states) or damaged by hand, and
 ** opened again. */
-#include "recover.h"
+#include "replay.h"
 
 #include "commit.h"
 #include "engine.h"

@@ -1,6 +1,6 @@
-/* recover.h: from what lies in the folder to memtables and a point: replay of the log. */
-#ifndef MW_RECOVER_H
-#define MW_RECOVER_H
+/* replay.h: from what lies in the folder to memtables and a point. */
+#ifndef MW_REPLAY_H
+#define MW_REPLAY_H
 
 #include "store.h"
 
@@ -21,7 +21,7 @@ typedef struct mw_replay {
     uint64_t last_chain;
     bool last_clean; /* only zeros lie behind that                     */
     bool undecided;  /* a prepare without a decision is left out: it would be the last entry */
-    mw_buf host;     /* undecided: path of the database that has to decide                   */
+    mw_buf host;     /* path of the database that has, or had, to decide; empty: none        */
 } mw_replay;
 
 /* Replays the log of the sealed epochs of `manifest`, from its cursor to the end. Damage (a hole
@@ -29,24 +29,11 @@ typedef struct mw_replay {
 ** about a prepare that the log ends with; his answer is one more entry, in the tail, of the epoch
 ** that the manifest claims. Without a judge the prepare is left out. `out` is freed with
 ** mw_replay_free in any case. */
-mw_rc mw_recover_replay(mw_store *store, mw_manifest *manifest, const mw_judge *judge,
+mw_rc mw_replay_log(mw_store *store, mw_manifest *manifest, const mw_judge *judge,
                         mw_replay *out, mw_err *err) MW_MUST_USE;
 void mw_replay_free(const mw_env *env, mw_replay *replay);
 
 /* Goes through the tail; start with *offset = 0. False when there is no more. */
 bool mw_replay_tail_next(const mw_replay_tail *tail, size_t *offset, mw_log_entry *entry);
-
-/* Removes what a crash left behind: temporary files, segments and table files of lower epochs that
-** nothing lists, manifests below the boundary. alone: nobody else has the store and no job is
-** running, so those of our own epoch go as well. Learns which numbers of our epoch are taken. Best
-** effort (what stays is removed next time); requires a sealed epoch of ours. */
-void mw_recover_sweep(mw_store *store, bool alone);
-
-/* The state file: was the store closed cleanly, on this start of the machine? Sets closed_at and
-** state_damaged. Writing requires that everything visible is durable. */
-mw_rc mw_recover_read_state(mw_store *store, bool *clean, mw_err *err) MW_MUST_USE;
-/* MW_CORRUPT: it is damaged, or was when the store was opened. Requires the turn. */
-mw_rc mw_recover_check_state(mw_store *store, mw_err *err) MW_MUST_USE;
-mw_rc mw_recover_write_state(mw_store *store, bool clean, mw_err *err) MW_MUST_USE;
 
 #endif
