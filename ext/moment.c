@@ -17,7 +17,7 @@
 ** Who reads the two one after the other meets states in between, and an old snapshot of the file. So
 ** where they differ, the file is read anew by an own connection, and while this process's writers
 ** pause: then none is between the commit of the file and that of the store. Who may only read cannot
-** make anybody pause: he looks again until both stand still. Where neither can be done at the
+** make anybody pause: he looks again until the store stands still. Where neither can be done at the
 ** moment, the table is used, and the question asked again with the next statement.
 **
 ** Only in the default place: a store elsewhere is anybody's. */
@@ -30,7 +30,14 @@
 #include "shadows.h"
 #include "txn.h"
 
-enum { SIGN_AT = 8, SIGN_BYTES = 2, STILL_LOOKS = 10, STILL_MS = 20, ACCEPT_WAIT_MS = 10000 };
+enum {
+    SIGN_AT = 8,
+    SIGN_BYTES = 2,
+    LOOKS = 50,
+    STILL_LOOKS = 20, /* after so many without a change there is nobody who writes */
+    LOOK_MS = 20,
+    ACCEPT_WAIT_MS = 10000,
+};
 
 typedef enum verdict { TOGETHER, FILE_IS_OLDER, ROWS_ARE_OLDER, NOT_KNOWN } verdict;
 
@@ -169,14 +176,15 @@ static verdict compare_until_still(mx_vtab *vtab)
     char *ignored = NULL;
     mw_pledged before = {0};
     verdict found = NOT_KNOWN;
-    for (int i = 0; i < STILL_LOOKS; i++) {
-        if (i > 0) sqlite3_sleep(STILL_MS);
+    for (int looks = 0, still = 0; looks < LOOKS && still < STILL_LOOKS; looks++) {
+        if (looks > 0) sqlite3_sleep(LOOK_MS);
         if (mx_txn_renew(vtab, &ignored) != SQLITE_OK) break;
         mw_pledged store = mw_db_pledged(mx_txn_db(vtab->txn));
-        bool still = i > 0 && memcmp(&store, &before, sizeof store) == 0;
-        found = compare_anew(vtab, &store);
-        if (found == TOGETHER) break;
-        if (!still && i == STILL_LOOKS - 1) found = NOT_KNOWN;
+        verdict seen = compare_anew(vtab, &store);
+        bool same = looks > 0 && memcmp(&store, &before, sizeof store) == 0;
+        still = same ? still + 1 : 0;
+        if (seen == TOGETHER || still == STILL_LOOKS) found = seen;
+        if (seen == TOGETHER) break;
         before = store;
     }
     sqlite3_free(ignored);

@@ -329,6 +329,28 @@ static void a_writer_of_another_process_is_followed(void **state)
     client_close(reader);
 }
 
+/* Transactions that change both sides are under way all the time: neither is older than the other. */
+static void a_shared_commit_under_way_is_no_difference(void **state)
+{
+    (void)state;
+    enum { LOOKS = 100 };
+    make_table("WAL");
+    client_worker worker = start_writer("shared");
+    for (int i = 0; i < LOOKS; i++) {
+        sqlite3 *reader = open_by(&ways[0]);
+        sqlite3_busy_timeout(reader, 10000);
+        int64_t before = client_ask(reader, "SELECT n FROM plain");
+        int64_t rows = client_ask(reader, "SELECT count(*) FROM t");
+        int64_t after = client_ask(reader, "SELECT n FROM plain");
+        /* 3 rows for n = 1; each statement sees a moment of its own. */
+        if (rows < before + 2 || rows > after + 3) {
+            client_fail("%" PRId64 " rows between %" PRId64 " and %" PRId64, rows, before, after);
+        }
+        client_close(reader);
+    }
+    (void)kill_writer(&worker);
+}
+
 /* ---- without permission ---------------------------------------------------------------------- */
 
 static void set_modes(mode_t file_mode, mode_t folder_mode)
@@ -402,6 +424,7 @@ int main(int argc, char **argv)
         TEST(an_undecided_transaction_is_read_as_the_file_says),
         TEST(a_writer_of_this_process_is_followed),
         TEST(a_writer_of_another_process_is_followed),
+        TEST(a_shared_commit_under_way_is_no_difference),
         TEST(a_file_that_may_not_be_written_is_read),
     };
     return cmocka_run_group_tests_name("readonly", tests, NULL, NULL);
