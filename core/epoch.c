@@ -360,7 +360,8 @@ static mw_rc look(mw_store *store, const mw_judge *judge, bool *moved, mw_err *e
     rc = mw_replay_log(store, manifest, judge, &replay, err);
     bool answered = judge && replay.host.size > 0;
     if (answered) replay.end.position--; /* the log has no answer */
-    if (rc == MW_OK && replay.tail.first_position) rc = sync_logs(store, &replay, err);
+    bool durable = !replay.tail.first_position || store->closed_at >= replay.end.position;
+    if (rc == MW_OK && !durable) rc = sync_logs(store, &replay, err);
     if (rc == MW_OK && store->options.read_only) rc = watch_end(store, &replay, moved, err);
     const mw_manifest_epoch *sealed = mw_manifest_sealed(manifest);
     uint64_t epoch = sealed ? sealed->epoch : 0;

@@ -80,7 +80,7 @@ static int write_marker(const mx_vtab *vtab, const char *shadow, const uint8_t *
 
 /* A number that rises from pledge to pledge, the table, and chance: no two pledges have the same id,
 ** also where the first of them was taken back. */
-static int make_id(const mx_vtab *vtab, const char *shadow, mw_pledged last,
+static int make_id(mx_vtab *vtab, const char *shadow, mw_pledged last,
                    uint8_t id[MW_PLEDGE_ID_BYTES], char **error)
 {
     const mw_env *env = mx_world_env();
@@ -88,7 +88,7 @@ static int make_id(const mx_vtab *vtab, const char *shadow, mw_pledged last,
     if (env->random(env->ctx, id + 8, MW_PLEDGE_ID_BYTES - 8) != 0) {
         return mx_err_put(error, SQLITE_IOERR, "the machine gives no random numbers");
     }
-    return mx_moment_sign(vtab->connection->db, vtab->schema, shadow, id);
+    return mx_moment_sign(vtab, shadow, id);
 }
 
 /* ---- how durable the host's commit is -------------------------------------------------------- */
@@ -133,7 +133,7 @@ static int note_debt(const mx_vtab *vtab, mx_host *host)
     return rc;
 }
 
-int mx_host_mark(const mx_vtab *vtab, mw_pledged last, mx_host *host, char **error)
+int mx_host_mark(mx_vtab *vtab, mw_pledged last, mx_host *host, char **error)
 {
     char *shadow = NULL;
     mx_host_clear(host);

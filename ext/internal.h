@@ -75,6 +75,8 @@ struct mx_vtab {
     bool doubted;          /* may be one that is in the schema no more (find.c)       */
     char mark[33];         /* created: what its shadow table alone holds              */
     mx_origin_state origin;
+    bool has_sign;         /* the next is known                                       */
+    uint8_t sign[2];       /* what names the table in ids of transactions (moment.c)  */
     bool agreed;           /* file and rows are of one moment (moment.c)              */
     bool accepting;        /* that they are not is being settled by the user          */
     bool identified;       /* store and path are known                                */

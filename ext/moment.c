@@ -73,15 +73,24 @@ static int read_shadow(sqlite3 *db, const char *schema, const char *shadow,
     return rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
-int mx_moment_sign(sqlite3 *db, const char *schema, const char *shadow,
-                   uint8_t id[MW_PLEDGE_ID_BYTES])
+/* Keeps the sign of the table at hand: it never changes. */
+static void note_sign(mx_vtab *vtab, sqlite3_stmt *statement)
 {
+    const char *mark = (const char *)sqlite3_column_text(statement, 1);
+    if (!vtab->has_sign) vtab->has_sign = sign_of(mark, vtab->sign);
+}
+
+int mx_moment_sign(mx_vtab *vtab, const char *shadow, uint8_t id[MW_PLEDGE_ID_BYTES])
+{
+    static_assert(sizeof vtab->sign == SIGN_BYTES, "the sign of a table has its place in an id");
     sqlite3_stmt *statement = NULL;
-    int rc = read_shadow(db, schema, shadow, &statement);
-    uint8_t sign[SIGN_BYTES];
-    bool has = rc == SQLITE_OK && sign_of((const char *)sqlite3_column_text(statement, 1), sign);
-    if (has) memcpy(id + SIGN_AT, sign, sizeof sign);
-    sqlite3_finalize(statement);
+    int rc = SQLITE_OK;
+    if (!vtab->has_sign) {
+        rc = read_shadow(vtab->connection->db, vtab->schema, shadow, &statement);
+        if (rc == SQLITE_OK) note_sign(vtab, statement);
+        sqlite3_finalize(statement);
+    }
+    if (vtab->has_sign) memcpy(id + SIGN_AT, vtab->sign, sizeof vtab->sign);
     return rc;
 }
 
@@ -191,11 +200,27 @@ static verdict compare_until_still(mx_vtab *vtab)
     return found;
 }
 
+/* Has the table's own marker the store's newest transaction? */
+static bool is_newest(mx_vtab *vtab, const mw_pledged *store)
+{
+    sqlite3_stmt *statement = NULL;
+    char *shadow = sqlite3_mprintf("%s_store", vtab->name);
+    int rc =
+        shadow ? read_shadow(vtab->connection->db, vtab->schema, shadow, &statement) : SQLITE_NOMEM;
+    const void *id = rc == SQLITE_OK ? sqlite3_column_blob(statement, 0) : NULL;
+    bool same = id && memcmp(id, store->id, sizeof store->id) == 0;
+    if (same) note_sign(vtab, statement);
+    sqlite3_finalize(statement);
+    sqlite3_free(shadow);
+    return same;
+}
+
 /* Most of the time there is nothing to be found out. */
 static verdict find_verdict(mx_vtab *vtab)
 {
     mw_db *db = mx_txn_db(vtab->txn);
     mw_pledged store = mw_db_pledged(db);
+    if (is_newest(vtab, &store)) return TOGETHER;
     verdict found = compare(vtab, vtab->connection->db, vtab->schema, &store);
     if (found == TOGETHER) return found;
     return mw_db_options(db).read_only ? compare_until_still(vtab) : compare_in_a_pause(vtab, db);

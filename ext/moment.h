@@ -11,8 +11,7 @@ int mx_moment_check(mx_vtab *vtab, char **error);
 /* From now on they belong together. *before: what they were. Opens the store. */
 int mx_moment_accept(mx_vtab *vtab, const char **before, char **error);
 
-/* Puts into the id of a pledge whose it is: that of the table of this shadow table. */
-int mx_moment_sign(sqlite3 *db, const char *schema, const char *shadow,
-                   uint8_t id[MW_PLEDGE_ID_BYTES]);
+/* Puts into the id of a pledge whose it is: that of the table, which has this shadow table. */
+int mx_moment_sign(mx_vtab *vtab, const char *shadow, uint8_t id[MW_PLEDGE_ID_BYTES]);
 
 #endif

@@ -465,7 +465,7 @@ static int pledge(mx_vtab *vtab, mx_txn *txn)
     char *words = NULL;
     mw_err err;
     mx_err_clear(&err);
-    const mx_vtab *marked = marker_table(txn, vtab);
+    mx_vtab *marked = marker_table(txn, vtab);
     int rc = mx_host_mark(marked, mw_db_pledged(txn->db), &txn->host, &words);
     if (rc != SQLITE_OK) return fail_words(vtab, rc, words);
     mw_pledge pledge = {.host = txn->host.file};
