@@ -9,7 +9,7 @@
 
 #include "err.h"
 #include "internal.h"
-#include "moment.h"
+#include "bond.h"
 #include "options.h"
 #include "origin.h"
 #include "settings.h"
@@ -180,7 +180,7 @@ static void accept(sqlite3_context *context, sqlite3_value *table, const char *v
         code = mx_err_put(&error, SQLITE_ERROR,
                           "memwal_set(t, 'host', ...): expected 'accept', found '%s'", value);
     }
-    if (code == SQLITE_OK) code = mx_moment_accept(vtab, &before, &error);
+    if (code == SQLITE_OK) code = mx_bond_accept(vtab, &before, &error);
     mx_vtab_release(vtab);
     if (code == SQLITE_OK) {
         sqlite3_result_text(context, before, -1, SQLITE_STATIC);

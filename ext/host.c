@@ -28,7 +28,7 @@
 #include <string.h>
 
 #include "coding.h"
-#include "moment.h"
+#include "bond.h"
 #include "origin.h"
 #include "place.h"
 #include "shadows.h"
@@ -88,7 +88,7 @@ static int make_id(mx_vtab *vtab, const char *shadow, mw_pledged last,
     if (env->random(env->ctx, id + 8, MW_PLEDGE_ID_BYTES - 8) != 0) {
         return mx_err_put(error, SQLITE_IOERR, "the machine gives no random numbers");
     }
-    return mx_moment_sign(vtab, shadow, id);
+    return mx_bond_sign(vtab, shadow, id);
 }
 
 /* ---- how durable the host's commit is -------------------------------------------------------- */

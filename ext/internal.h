@@ -76,8 +76,8 @@ struct mx_vtab {
     char mark[33];         /* created: what its shadow table alone holds              */
     mx_origin_state origin;
     bool has_sign;         /* the next is known                                       */
-    uint8_t sign[2];       /* what names the table in ids of transactions (moment.c)  */
-    bool agreed;           /* file and rows are of one moment (moment.c)              */
+    uint8_t sign[2];       /* what names the table in ids of transactions (bond.c)  */
+    bool agreed;           /* file and rows are of one moment (bond.c)              */
     bool accepting;        /* that they are not is being settled by the user          */
     bool identified;       /* store and path are known                                */
     mw_store_id store;

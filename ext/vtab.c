@@ -31,7 +31,7 @@
 #include "connection.h"
 #include "cursor.h"
 #include "find.h"
-#include "moment.h"
+#include "bond.h"
 #include "origin.h"
 #include "place.h"
 #include "plan.h"
@@ -521,7 +521,7 @@ int mx_vtab_use(mx_vtab *vtab, mx_txn **txn, char **error)
     }
     *txn = vtab->txn;
     rc = mx_txn_renew(vtab, error);
-    return rc == SQLITE_OK ? mx_moment_check(vtab, error) : rc;
+    return rc == SQLITE_OK ? mx_bond_check(vtab, error) : rc;
 }
 
 /* ---- dropping and renaming ------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* moment.c: do the database file and the rows of a table belong together?
+/* bond.c: do the database file and the rows of a table belong together?
 **
 ** Whoever restores one of the two from a backup, and not the other, has two halves of different
 ** moments. A transaction that both have shared tells: the file keeps the newest one in the marker
@@ -21,7 +21,7 @@
 ** moment, the table is used, and the question asked again with the next statement.
 **
 ** Only in the default place: a store elsewhere is anybody's. */
-#include "moment.h"
+#include "bond.h"
 
 #include <string.h>
 
@@ -80,7 +80,7 @@ static void note_sign(mx_vtab *vtab, sqlite3_stmt *statement)
     if (!vtab->has_sign) vtab->has_sign = sign_of(mark, vtab->sign);
 }
 
-int mx_moment_sign(mx_vtab *vtab, const char *shadow, uint8_t id[MW_PLEDGE_ID_BYTES])
+int mx_bond_sign(mx_vtab *vtab, const char *shadow, uint8_t id[MW_PLEDGE_ID_BYTES])
 {
     static_assert(sizeof vtab->sign == SIGN_BYTES, "the sign of a table has its place in an id");
     sqlite3_stmt *statement = NULL;
@@ -245,7 +245,7 @@ static int refuse(const mx_vtab *vtab, verdict found, char **error)
         file ? "store" : "database file", file ? vtab->path : mx_place_file(vtab), vtab->name);
 }
 
-int mx_moment_check(mx_vtab *vtab, char **error)
+int mx_bond_check(mx_vtab *vtab, char **error)
 {
     if (vtab->agreed || vtab->accepting) return SQLITE_OK;
     bool matters = vtab->in_file && !vtab->args->path;
@@ -315,7 +315,7 @@ static int accept(mx_vtab *vtab, mx_txn *txn, verdict *before, char **error)
     return rc;
 }
 
-int mx_moment_accept(mx_vtab *vtab, const char **before, char **error)
+int mx_bond_accept(mx_vtab *vtab, const char **before, char **error)
 {
     sqlite3 *db = vtab->connection->db;
     mx_txn *txn = NULL;
