@@ -152,7 +152,7 @@ void mw_background_start(mw_store *store)
     const mw_env *env = store->env;
     mw_store_lock(store);
     bool wanted = store->options.background || store->options.durability == MW_DURABILITY_NORMAL;
-    bool ours = store->process == env->process_id(env->ctx);
+    bool ours = store->process == env->process_id(env->ctx) && !store->options.read_only;
     if (!store->thread && wanted && ours && !store->closing) {
         int sys = env->thread_start(env->ctx, run, store, &store->thread);
         if (sys) store->thread = NULL;

@@ -171,6 +171,33 @@ static mw_rc load_store(const mw_env *env, int dir, const char *path, const mw_s
 
 enum { FOLLOW_WAIT_MS = 2000 }; /* while another process opens the store */
 
+enum { LOOK_TRIES = 5 };
+
+/* A writer that lives may remove what was listed a moment ago, and write while the end of the log is
+** looked for. What is really missing or damaged is so at the next look as well. */
+static mw_rc look(mw_store *store, const mw_judge *judge, mw_err *err)
+{
+    for (int i = 1;; i++) {
+        mw_err cause = {0};
+        mw_rc rc = mw_epoch_look(store, judge, &cause);
+        if (rc == MW_OK) return rc;
+        bool moving = rc == MW_MISSING || rc == MW_CORRUPT || cause.sys == ENOENT;
+        if (moving && i < LOOK_TRIES) continue;
+        mw_fail(err, rc, "%s", cause.text);
+        if (err) err->sys = cause.sys;
+        return rc;
+    }
+}
+
+/* The state file alone tells where the log may not end. */
+static mw_rc enter_to_read(mw_store *store, mw_err *err)
+{
+    bool clean;
+    bool written = mw_manifest_epoch_claimed(store->birth) > 0;
+    mw_rc rc = written ? mw_state_read(store, &clean, err) : MW_OK;
+    return rc == MW_OK ? look(store, NULL, err) : rc;
+}
+
 /* Whoever only reads is in nobody's way. What has to be settled or flushed first keeps the lock. */
 static mw_rc enter(mw_store *store, mw_err *err)
 {
@@ -191,6 +218,7 @@ static mw_rc open_store(mw_store *store, const mw_store_id *expected, mw_err *er
     store->schema = &manifest->schema;
     /* Only now the lock: a folder that is no store gets no file from us. */
     bool free;
+    if (store->options.read_only) return enter_to_read(store, err);
     rc = mw_entry_lock(store, &free, err);
     if (rc == MW_OK && free) rc = enter(store, err);
     if (rc == MW_OK && !free) {
@@ -306,7 +334,7 @@ mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *e
     bool needed = !store->owned && host; /* else somebody has been quicker */
     if (needed) rc = judge->open(judge->arg, host, err);
     if (needed && rc == MW_OK) {
-        rc = settle(store, judge, err);
+        rc = store->options.read_only ? look(store, judge, err) : settle(store, judge, err);
         judge->close(judge->arg);
     }
     mw_turn_give(store);
@@ -320,6 +348,35 @@ bool mw_db_undecided(mw_db *db)
     bool undecided = store->looking && store->undecided_host.size > 0 && !store->answered;
     mw_store_unlock(store);
     return undecided;
+}
+
+mw_rc mw_db_refresh(mw_db *db, mw_err *err)
+{
+    mw_store *store = store_of(db);
+    bool moved = false;
+    mw_rc rc = mw_turn_take(store, UINT64_MAX, err);
+    if (rc != MW_OK) return rc;
+    rc = mw_epoch_moved(store, &moved, err);
+    if (rc == MW_OK && moved) rc = look(store, NULL, err);
+    mw_turn_give(store);
+    return rc;
+}
+
+mw_rc mw_db_pause(mw_db *db, uint64_t wait_ms, void (*visit)(void *arg, const mw_pledged *pledged),
+                  void *arg, mw_err *err)
+{
+    mw_store *store = store_of(db);
+    uint64_t deadline = mw_store_deadline(store, wait_ms);
+    mw_rc rc = mw_turn_take(store, deadline, err);
+    if (rc != MW_OK) return rc;
+    if (atomic_load(&store->following)) rc = mw_entry_own(store, deadline, err);
+    if (rc == MW_OK) {
+        mw_pledged pledged = mw_db_pledged(db);
+        visit(arg, &pledged);
+    }
+    mw_turn_give(store);
+    mw_entry_offer(store, false);
+    return rc;
 }
 
 mw_pledged mw_db_pledged(mw_db *db)

@@ -42,6 +42,7 @@ typedef struct mw_options {
     uint64_t file_bytes; /* of a base file, about; 0 = default                       */
     bool shared;         /* take no lock of the folder (engine tests with two writers) */
     uint32_t open_files; /* table files open at a time; 0 = default                   */
+    bool read_only;      /* nothing in the folder is changed, made, removed or locked  */
 } mw_options;
 
 mw_options mw_options_default(void);
@@ -59,7 +60,10 @@ mw_rc mw_db_create(const mw_env *env, const char *path, const mw_schema *schema,
 ** MW_BUSY when another process has it open. After an unclean end it claims the next epoch and
 ** replays the log; where nothing can be written (a full disk), or a pledge has to be settled first,
 ** it only replays, and whoever writes first claims. MW_MISSING: no store there. The db is the
-** caller's: mw_db_close. */
+** caller's: mw_db_close.
+**
+** With read_only it replays only, whoever has the store open besides, and all that writes answers
+** MW_MISUSE. It shows one moment until mw_db_refresh. */
 mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
                  const mw_store_id *store, mw_db **db, mw_err *err) MW_MUST_USE;
 
@@ -83,10 +87,21 @@ mw_rc mw_db_describe(const mw_env *env, const char *path, mw_store_id *store, mw
 /* After MW_UNDECIDED: the log ends with a pledged transaction, and a crash came before its decision.
 ** Asks the judge, writes down his answer and claims the next epoch; afterwards the store can be
 ** written. Until then it shows the state before that transaction. Where nothing can be written (a
-** full disk) the first call is MW_OK and shows what the judge says; the next ones tell why. */
+** full disk) the first call is MW_OK and shows what the judge says; the next ones tell why. Where
+** the store is open read-only it shows that until a refresh finds anything new. */
 mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *err) MW_MUST_USE;
 /* Has nobody been asked yet? */
 bool mw_db_undecided(mw_db *db);
+
+/* Of a store that is open read-only: shows what has been written to it since. Costs a new replay
+** where there is anything; otherwise a look at three names and at the end of the log. Cursors and
+** snapshots keep their moment. */
+mw_rc mw_db_refresh(mw_db *db, mw_err *err) MW_MUST_USE;
+
+/* Calls visit between two transactions: none is under way meanwhile. Requires that the caller has
+** none open. MW_BUSY: somebody else's does not end. */
+mw_rc mw_db_pause(mw_db *db, uint64_t wait_ms, void (*visit)(void *arg, const mw_pledged *pledged),
+                  void *arg, mw_err *err) MW_MUST_USE;
 
 /* The newest pledge that was kept. */
 mw_pledged mw_db_pledged(mw_db *db);

@@ -345,7 +345,30 @@ static mw_rc sync_logs(mw_store *store, const mw_replay *replay, mw_err *err)
     return MW_OK;
 }
 
-mw_rc mw_epoch_look(mw_store *store, const mw_judge *judge, mw_err *err)
+/* Stands at the end that a replay has found. *moved: there is more by now. */
+static mw_rc watch_end(mw_store *store, const mw_replay *replay, bool *moved, mw_err *err)
+{
+    bool whole;
+    mw_log_found found = MW_LOG_ENTRY;
+    mw_log_entry entry;
+    const mw_log_header *last = &replay->place.header;
+    mw_log_reader_close(store->watched);
+    store->watched = NULL;
+    if (last->number == 0) return MW_OK;
+    mw_rc rc = mw_log_reader_open(store->env, store->dir, &store->id, last->epoch, last->number,
+                                  &store->watched, &whole, err);
+    if (rc != MW_OK || !whole) return rc;
+    while (rc == MW_OK && found == MW_LOG_ENTRY) {
+        rc = mw_log_reader_next(store->watched, &entry, &found, err);
+    }
+    uint64_t offset;
+    uint64_t chain;
+    mw_log_reader_end(store->watched, &offset, &chain);
+    *moved = offset != replay->place.offset;
+    return rc;
+}
+
+static mw_rc look(mw_store *store, const mw_judge *judge, bool *moved, mw_err *err)
 {
     mw_manifest *manifest;
     mw_replay replay = {0};
@@ -354,7 +377,9 @@ mw_rc mw_epoch_look(mw_store *store, const mw_judge *judge, mw_err *err)
     rc = mw_replay_log(store, manifest, judge, &replay, err);
     bool answered = judge && replay.host.size > 0;
     if (answered) replay.end.position--; /* the log has no answer */
-    if (rc == MW_OK && replay.tail.first_position) rc = sync_logs(store, &replay, err);
+    bool durable = !replay.tail.first_position || store->closed_at >= replay.end.position;
+    if (rc == MW_OK && !durable) rc = sync_logs(store, &replay, err);
+    if (rc == MW_OK && store->options.read_only) rc = watch_end(store, &replay, moved, err);
     const mw_manifest_epoch *sealed = mw_manifest_sealed(manifest);
     uint64_t epoch = sealed ? sealed->epoch : 0;
     if (rc == MW_OK) rc = adopt(store, &replay, manifest, epoch, NULL, err);
@@ -369,6 +394,46 @@ mw_rc mw_epoch_look(mw_store *store, const mw_judge *judge, mw_err *err)
     }
     mw_replay_free(store->env, &replay);
     mw_manifest_unref(manifest);
+    return rc;
+}
+
+/* A writer may be faster than we are: what he has written meanwhile is for the next look. */
+mw_rc mw_epoch_look(mw_store *store, const mw_judge *judge, mw_err *err)
+{
+    bool moved = false;
+    mw_rc rc = look(store, judge, &moved, err);
+    if (rc == MW_OK) store->behind = moved;
+    return rc;
+}
+
+/* Is there a manifest that we do not know, or a next segment? */
+static mw_rc something_new(mw_store *store, bool *there, mw_err *err)
+{
+    mw_store_lock(store);
+    uint64_t number = store->version->manifest->number;
+    mw_store_unlock(store);
+    mw_rc rc = mw_store_look_above(store, number, there, err);
+    uint64_t newest = number;
+    if (rc == MW_OK && *there) rc = mw_manifest_newest(store->env, store->dir, &newest, err);
+    *there = newest != number;
+    if (rc != MW_OK || *there || !store->watched) return rc;
+    char name[MW_LOG_NAME_BYTES];
+    const mw_log_header *header = mw_log_reader_header(store->watched);
+    mw_log_name(header->epoch, header->number + 1, name);
+    int sys = store->env->exists(store->env->ctx, store->dir, name, there);
+    return sys ? mw_fail_sys(err, sys, "looking for", name) : MW_OK;
+}
+
+mw_rc mw_epoch_moved(mw_store *store, bool *moved, mw_err *err)
+{
+    mw_log_entry entry;
+    mw_log_found found = MW_LOG_END;
+    *moved = store->behind;
+    if (*moved) return MW_OK;
+    mw_rc rc = something_new(store, moved, err);
+    if (rc != MW_OK || *moved || !store->watched) return rc;
+    rc = mw_log_reader_next(store->watched, &entry, &found, err);
+    *moved = found == MW_LOG_ENTRY;
     return rc;
 }
 
@@ -409,6 +474,9 @@ static mw_rc know_own_manifest(mw_store *store, mw_err *err)
 mw_rc mw_epoch_own(mw_store *store, mw_err *err)
 {
     if (store->owned) return MW_OK;
+    if (store->options.read_only) {
+        return mw_fail(err, MW_MISUSE, "%s was opened read-only", store->path);
+    }
     if (store->looking && store->undecided_host.size) return undecided(store, err);
     if (!store->segment || store->options.shared) return mw_epoch_takeover(store, NULL, err);
     mw_rc rc = know_own_manifest(store, err);

@@ -16,6 +16,9 @@ mw_rc mw_epoch_takeover(mw_store *store, const mw_judge *judge, mw_err *err) MW_
 ** judge, what he says. Requires the turn, or that nobody else has the store yet. */
 mw_rc mw_epoch_look(mw_store *store, const mw_judge *judge, mw_err *err) MW_MUST_USE;
 
+/* Has somebody written to the store since mw_epoch_look? Requires the turn. */
+mw_rc mw_epoch_moved(mw_store *store, bool *moved, mw_err *err) MW_MUST_USE;
+
 /* Goes on as the owner of the epoch that was closed cleanly, behind the end that `replayed`
 ** found. */
 mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err) MW_MUST_USE;

@@ -517,6 +517,7 @@ static mw_rc make_room(mw_store *store, bool background, mw_err *err)
 
 mw_rc mw_flush_make_room(mw_store *store, mw_err *err)
 {
+    if (store->options.read_only) return MW_OK; /* writing is refused a moment later */
     mw_store_lock(store);
     bool joined = mw_entry_join_job(store);
     mw_store_unlock(store);

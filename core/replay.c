@@ -71,6 +71,7 @@ typedef struct replayer {
     mw_replay *out;
     mw_err *err;
     uint64_t durable;          /* known durable by the epochs' seals */
+    mw_log_id entered;         /* the segment whose entries are applied                */
     mw_log_id torn;            /* the newest segment with half a header, epoch 0: none */
     mw_adopted *pending;       /* of the last entry, if it adopts files ... */
     mw_generation *pending_in; /* ... into that one (borrowed)             */
@@ -119,6 +120,7 @@ static mw_rc enter_segment(replayer *self, const mw_log_header *header, const ch
 {
     mw_generation *last = newest(self);
     mw_log_id id = {header->epoch, header->number};
+    self->entered = id;
     if (!last || header->generation > last->number) {
         uint64_t next = self->out->end.position + 1;
         MW_CHECK_DISK(header->generation_start == next, self->err, name, 0,
@@ -402,7 +404,7 @@ static mw_rc replay_entries(replayer *self, mw_log_reader *reader, uint64_t limi
     const char *name = mw_log_reader_name(reader);
     const mw_log_header *header = mw_log_reader_header(reader);
     mw_point *end = &self->out->end;
-    bool entered = false;
+    bool entered = self->entered.epoch == header->epoch && self->entered.number == header->number;
     *any = false;
     for (;;) {
         mw_log_entry entry;
@@ -425,16 +427,33 @@ static mw_rc replay_entries(replayer *self, mw_log_reader *reader, uint64_t limi
     }
 }
 
+/* Who only reads may do so while the owner writes: what says that the end is none may have been
+** written after the end was found. Then there are entries to go on with. */
+static mw_rc probe_end(replayer *self, mw_log_reader *reader, uint64_t limit,
+                       uint64_t *durable_through, bool *clean)
+{
+    bool any;
+    uint64_t position;
+    mw_rc rc;
+    do {
+        position = self->out->end.position;
+        rc = mw_log_reader_probe(reader, durable_through, clean, self->err);
+        if (rc != MW_OK || !self->store->options.read_only || *durable_through <= position) break;
+        rc = replay_entries(self, reader, limit, &any);
+    } while (rc == MW_OK && self->out->end.position > position);
+    return rc;
+}
+
 /* Refuses an end that the disk itself contradicts. *clean: only zeros lie behind it. */
-static mw_rc check_end(replayer *self, mw_log_reader *reader, bool *clean)
+static mw_rc check_end(replayer *self, mw_log_reader *reader, uint64_t limit, bool *clean)
 {
     uint64_t durable_through;
     uint64_t offset;
     uint64_t chain;
+    mw_rc rc = probe_end(self, reader, limit, &durable_through, clean);
+    if (rc != MW_OK) return rc;
     uint64_t position = self->out->end.position;
     mw_log_reader_end(reader, &offset, &chain);
-    mw_rc rc = mw_log_reader_probe(reader, &durable_through, clean, self->err);
-    if (rc != MW_OK) return rc;
     MW_CHECK_DISK(durable_through <= position, self->err, mw_log_reader_name(reader), offset,
                   "position %" PRIu64
                   " is damaged or missing: records behind it say that everything up "
@@ -457,11 +476,11 @@ static mw_rc replay_reader(replayer *self, mw_log_reader *reader, uint64_t limit
         rc = enter_segment(self, header, mw_log_reader_name(reader));
     }
     if (rc != MW_OK) return rc;
-    if (!any && !starts_next) return check_end(self, reader, &clean); /* void */
+    if (!any && !starts_next) return check_end(self, reader, limit, &clean); /* void */
     *seen = true;
     if (!any) out->place = begin;
     bool over = out->end.position + 1 >= limit; /* what follows is another's */
-    return over ? MW_OK : check_end(self, reader, &out->last_clean);
+    return over ? MW_OK : check_end(self, reader, limit, &out->last_clean);
 }
 
 static mw_rc replay_segment(replayer *self, mw_log_id id, uint64_t limit, bool *seen)

@@ -97,6 +97,7 @@ void mw_store_free(mw_store *store)
     if (store->dir >= 0) env->dir_close(env->ctx, store->dir);
     mw_buf_free(&store->undecided_host);
     mw_shared_close(store);
+    mw_log_reader_close(store->watched);
     mw_free(env, store->path);
     mw_free(env, store);
 }

@@ -88,6 +88,8 @@ typedef struct mw_store {
     bool astray;             /* [follow] that has failed half-way: everything is read anew      */
     mw_mutex *follow_mutex;
     mw_buf undecided_host;   /* [turn] path of the host that has to decide, empty: none */
+    mw_log_reader *watched;  /* [turn] read_only: stands at the end of the log, NULL: it has none */
+    bool behind;             /* [turn] read_only: there is more than what is shown            */
     bool answered;           /* [turn] written, [m] read: it has been asked, but the answer is not
                              ** in the log                                               */
     mw_log_segment *segment; /* [turn] that new entries go to: the active generation's  */

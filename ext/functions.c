@@ -9,7 +9,9 @@
 
 #include "err.h"
 #include "internal.h"
+#include "bond.h"
 #include "options.h"
+#include "origin.h"
 #include "settings.h"
 
 enum {
@@ -62,6 +64,7 @@ static mx_vtab *use_table(sqlite3_context *context, sqlite3_value *argument, con
         code = mx_err_put(&error, SQLITE_READONLY,
                           "%s writes files, and the database is opened read-only", function);
     }
+    if (code == SQLITE_OK && writes) code = mx_origin_check(vtab, &error);
     if (code == SQLITE_OK && mx_txn_open(txn)) {
         code = mx_err_put(&error, SQLITE_LOCKED,
                           "%s inside a transaction that has written: COMMIT first", function);
@@ -164,6 +167,28 @@ static const char *setting_word(sqlite3_context *context, sqlite3_value *argumen
     return NULL;
 }
 
+/* memwal_set(t, 'host', 'accept') */
+static void accept(sqlite3_context *context, sqlite3_value *table, const char *value)
+{
+    const char *name = table_name(context, table);
+    if (!name) return;
+    char *error = NULL;
+    const char *before = NULL;
+    mx_vtab *vtab = NULL;
+    int code = mx_vtab_find(sqlite3_context_db_handle(context), name, &vtab, &error);
+    if (code == SQLITE_OK && strcmp(value, "accept") != 0) {
+        code = mx_err_put(&error, SQLITE_ERROR,
+                          "memwal_set(t, 'host', ...): expected 'accept', found '%s'", value);
+    }
+    if (code == SQLITE_OK) code = mx_bond_accept(vtab, &before, &error);
+    mx_vtab_release(vtab);
+    if (code == SQLITE_OK) {
+        sqlite3_result_text(context, before, -1, SQLITE_STATIC);
+    } else {
+        give_error(context, code, error);
+    }
+}
+
 static void set(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     (void)argc;
@@ -173,6 +198,10 @@ static void set(sqlite3_context *context, int argc, sqlite3_value **argv)
     if (!setting.key) return;
     setting.value = setting_word(context, argv[2], "a text or a whole number as the value");
     if (!setting.value) return;
+    if (sqlite3_stricmp(setting.key, "host") == 0) {
+        accept(context, argv[0], setting.value);
+        return;
+    }
     mx_vtab *vtab = use_table(context, argv[0], "memwal_set", true);
     if (!vtab) return;
     char *error = NULL;

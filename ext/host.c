@@ -19,111 +19,20 @@
 ** "no" only under the host's write lock: else the host might still commit. It is taken by an own
 ** connection, which needs no more than SQLite; where the caller's connection has it already, that
 ** one looks itself. The file is the one that the prepare names, or, where that is gone, the caller's
-** own: database and store have been moved together. Its shadow table must name this store. */
+** own: database and store have been moved together. Its shadow table must name this store.
+**
+** Who may only read believes what the file says at the moment, and keeps it to himself. */
 #include "host.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "coding.h"
+#include "bond.h"
+#include "origin.h"
 #include "place.h"
+#include "shadows.h"
 #include "world.h"
-
-/* ---- the shadow table ------------------------------------------------------------------------ */
-
-/* Is there such a row? */
-static int has_row(sqlite3 *db, char *sql, bool *has)
-{
-    sqlite3_stmt *statement = NULL;
-    if (!sql) return SQLITE_NOMEM;
-    int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
-    sqlite3_free(sql);
-    if (rc == SQLITE_OK) rc = sqlite3_step(statement);
-    *has = rc == SQLITE_ROW;
-    sqlite3_finalize(statement);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE || rc == SQLITE_ERROR ? SQLITE_OK : rc;
-}
-
-/* A table that is none of ours (no such columns) does not name the store. */
-static int names_store(sqlite3 *db, const char *schema, const char *shadow, const char *hex,
-                       bool *names)
-{
-    return has_row(db,
-                   sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" WHERE key = 'store' AND value = %Q",
-                                   schema, shadow, hex),
-                   names);
-}
-
-/* The shadow tables of a schema that name the store, one after the other. */
-typedef struct shadows {
-    sqlite3 *db;
-    const char *schema;
-    char hex[2 * sizeof((mw_store_id){{0}}.bytes) + 1];
-    sqlite3_stmt *tables;
-} shadows;
-
-static int open_shadows(shadows *self, sqlite3 *db, const char *schema, const mw_store_id *store)
-{
-    self->db = db;
-    self->schema = schema;
-    self->tables = NULL;
-    mx_place_put_hex(self->hex, store->bytes, sizeof store->bytes);
-    char *sql = sqlite3_mprintf("SELECT name FROM \"%w\".sqlite_master WHERE type = 'table' AND "
-                                "substr(name, -6) = '_store' COLLATE NOCASE",
-                                schema);
-    int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &self->tables, NULL) : SQLITE_NOMEM;
-    sqlite3_free(sql);
-    return rc;
-}
-
-/* *shadow: borrowed until the next call; NULL: there is no more. */
-static int next_shadow(shadows *self, const char **shadow)
-{
-    int rc;
-    *shadow = NULL;
-    while ((rc = sqlite3_step(self->tables)) == SQLITE_ROW) {
-        bool names = false;
-        const char *name = (const char *)sqlite3_column_text(self->tables, 0);
-        rc = name ? names_store(self->db, self->schema, name, self->hex, &names) : SQLITE_NOMEM;
-        if (rc != SQLITE_OK) return rc;
-        if (!names) continue;
-        *shadow = name;
-        return SQLITE_OK;
-    }
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
-}
-
-static void close_shadows(shadows *self)
-{
-    sqlite3_finalize(self->tables);
-    self->tables = NULL;
-}
-
-/* The name of the table's own shadow table, which is another one after a RENAME in this transaction;
-** *shadow: sqlite3_free. */
-static int find_shadow(const mx_vtab *vtab, char **shadow, char **error)
-{
-    bool names = false;
-    sqlite3 *db = vtab->connection->db;
-    char hex[2 * sizeof vtab->store.bytes + 1];
-    mx_place_put_hex(hex, vtab->store.bytes, sizeof vtab->store.bytes);
-    *shadow = sqlite3_mprintf("%s_store", vtab->name);
-    int rc = *shadow ? names_store(db, vtab->schema, *shadow, hex, &names) : SQLITE_NOMEM;
-    if (rc != SQLITE_OK || names) return rc;
-    sqlite3_free(*shadow);
-    *shadow = NULL;
-    shadows all;
-    const char *found = NULL;
-    rc = open_shadows(&all, db, vtab->schema, &vtab->store);
-    if (rc == SQLITE_OK) rc = next_shadow(&all, &found);
-    if (rc == SQLITE_OK && found) *shadow = sqlite3_mprintf("%s", found);
-    close_shadows(&all);
-    if (rc != SQLITE_OK || *shadow) return rc;
-    return mx_err_put(error, SQLITE_CORRUPT_VTAB,
-                      "no shadow table of %s names the store of %s, so its transactions cannot be "
-                      "bound to those of the database",
-                      vtab->schema, vtab->name);
-}
 
 /* ---- the marker ------------------------------------------------------------------------------ */
 
@@ -169,14 +78,17 @@ static int write_marker(const mx_vtab *vtab, const char *shadow, const uint8_t *
     return rc == SQLITE_OK ? closed : rc;
 }
 
-/* A number that rises from pledge to pledge, and chance: no two pledges have the same id, also where
-** the first of them was taken back. */
-static int make_id(mw_pledged last, uint8_t id[MW_PLEDGE_ID_BYTES], char **error)
+/* A number that rises from pledge to pledge, the table, and chance: no two pledges have the same id,
+** also where the first of them was taken back. */
+static int make_id(mx_vtab *vtab, const char *shadow, mw_pledged last,
+                   uint8_t id[MW_PLEDGE_ID_BYTES], char **error)
 {
     const mw_env *env = mx_world_env();
     mw_put_u64(id, mw_get_u64(last.id) + 1);
-    if (env->random(env->ctx, id + 8, MW_PLEDGE_ID_BYTES - 8) == 0) return SQLITE_OK;
-    return mx_err_put(error, SQLITE_IOERR, "the machine gives no random numbers");
+    if (env->random(env->ctx, id + 8, MW_PLEDGE_ID_BYTES - 8) != 0) {
+        return mx_err_put(error, SQLITE_IOERR, "the machine gives no random numbers");
+    }
+    return mx_bond_sign(vtab, shadow, id);
 }
 
 /* ---- how durable the host's commit is -------------------------------------------------------- */
@@ -221,13 +133,14 @@ static int note_debt(const mx_vtab *vtab, mx_host *host)
     return rc;
 }
 
-int mx_host_mark(const mx_vtab *vtab, mw_pledged last, mx_host *host, char **error)
+int mx_host_mark(mx_vtab *vtab, mw_pledged last, mx_host *host, char **error)
 {
     char *shadow = NULL;
     mx_host_clear(host);
-    int rc = make_id(last, host->id, error);
-    if (rc == SQLITE_OK) rc = find_shadow(vtab, &shadow, error);
+    int rc = mx_shadows_find(vtab, &shadow, error);
+    if (rc == SQLITE_OK) rc = make_id(vtab, shadow, last, host->id, error);
     if (rc == SQLITE_OK) rc = write_marker(vtab, shadow, host->id);
+    if (rc == SQLITE_OK && mx_origin_is_stale(vtab)) rc = mx_origin_adopt(vtab, shadow);
     if (rc == SQLITE_OK) rc = note_debt(vtab, host);
     if (rc == SQLITE_OK) {
         host->file = sqlite3_mprintf("%s", mx_place_file(vtab));
@@ -343,6 +256,7 @@ int mx_host_sync(sqlite3 *db, const char *file)
 typedef struct judge {
     const mx_vtab *vtab;
     uint64_t wait_ms;
+    bool read_only;     /* what is there is believed, and nothing is made durable */
     sqlite3 *db;        /* that has the write lock     */
     sqlite3 *own;       /* the same if it is ours      */
     const char *schema; /* of the host in it           */
@@ -391,14 +305,10 @@ static const char *locked_schema(sqlite3 *db, const char *path)
 
 static int open_connection(judge *self)
 {
-    sqlite3_vfs *vfs = NULL;
-    const mx_vtab *vtab = self->vtab;
-    (void)sqlite3_file_control(vtab->connection->db, vtab->schema, SQLITE_FCNTL_VFS_POINTER, &vfs);
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
-    int rc = sqlite3_open_v2(self->file, &self->own, flags, vfs ? vfs->zName : NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_busy_timeout(self->own, (int)mw_min(self->wait_ms, INT32_MAX));
-    if (rc == SQLITE_OK) rc = sqlite3_exec(self->own, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    int flags = self->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+    int rc = mx_shadows_connect(self->vtab, self->file, flags, self->wait_ms, &self->own);
+    const char *begin = self->read_only ? "BEGIN" : "BEGIN IMMEDIATE";
+    if (rc == SQLITE_OK) rc = sqlite3_exec(self->own, begin, NULL, NULL, NULL);
     self->db = self->own;
     self->schema = "main";
     return rc;
@@ -425,6 +335,7 @@ static mw_rc open_judge(void *arg, const char *host, mw_err *err)
     self->file = sqlite3_mprintf("%s", own_file ? mx_place_file(vtab) : host);
     if (!self->file) return mw_fail(err, MW_NOMEM, "%s", mw_rc_text(MW_NOMEM));
     self->schema = locked_schema(db, self->file);
+    if (!self->schema && self->read_only && own_file) self->schema = vtab->schema;
     if (self->schema) {
         self->db = db;
         return MW_OK;
@@ -440,23 +351,24 @@ static mw_rc open_judge(void *arg, const char *host, mw_err *err)
 /* Several tables may have the store, each with a marker of its own. */
 static int look_for(judge *self, const uint8_t *id, bool *there, bool *named)
 {
-    shadows all;
+    mx_shadows all;
     const char *shadow = NULL;
     *there = *named = false;
-    int rc = open_shadows(&all, self->db, self->schema, &self->vtab->store);
-    if (rc == SQLITE_OK) rc = next_shadow(&all, &shadow);
+    int rc = mx_shadows_open(&all, self->db, self->schema, &self->vtab->store);
+    if (rc == SQLITE_OK) rc = mx_shadows_next(&all, &shadow);
     while (rc == SQLITE_OK && shadow && !*there) {
         char hex[2 * MW_PLEDGE_ID_BYTES + 1];
         mx_place_put_hex(hex, id, MW_PLEDGE_ID_BYTES);
         *named = true;
-        rc = has_row(self->db,
-                     sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" WHERE key = 'marker' AND "
-                                     "value = x'%s'",
-                                     self->schema, shadow, hex),
-                     there);
-        if (rc == SQLITE_OK && !*there) rc = next_shadow(&all, &shadow);
+        rc = mx_shadows_has_row(
+            self->db,
+            sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" WHERE key = 'marker' AND "
+                            "value = x'%s'",
+                            self->schema, shadow, hex),
+            there);
+        if (rc == SQLITE_OK && !*there) rc = mx_shadows_next(&all, &shadow);
     }
-    close_shadows(&all);
+    mx_shadows_close(&all);
     return rc;
 }
 
@@ -467,7 +379,7 @@ static mw_rc decide(void *arg, const mw_pledge *pledge, bool *committed, mw_err 
     int rc = look_for(self, pledge->id, committed, &named);
     if (rc != SQLITE_OK) return fail_host(self, rc, sqlite3_errmsg(self->db), err);
     if (!named) return fail_host(self, SQLITE_ERROR, "no table there has this store", err);
-    if (!*committed) return MW_OK;
+    if (!*committed || self->read_only) return MW_OK;
     /* Whoever committed it may have died before he made it durable, in whatever way. */
     int sys = pay(self->file, (payment){true, true, true});
     return sys ? mw_fail_sys(err, sys, "sync of the commit in", self->file) : MW_OK;
@@ -475,7 +387,11 @@ static mw_rc decide(void *arg, const mw_pledge *pledge, bool *committed, mw_err 
 
 mw_rc mx_host_settle(const mx_vtab *vtab, mw_db *db, uint64_t wait_ms, mw_err *err)
 {
-    judge self = {.vtab = vtab, .wait_ms = wait_ms};
+    judge self = {
+        .vtab = vtab,
+        .wait_ms = wait_ms,
+        .read_only = mw_db_options(db).read_only,
+    };
     mw_judge face = {&self, open_judge, decide, close_judge};
     return mw_db_settle(db, wait_ms, &face, err);
 }

@@ -22,7 +22,7 @@ typedef struct mx_host {
 
 /* In xSync of a table in a database file: writes a fresh id, above `last`, into the marker row, as a
 ** part of the host's transaction. Returns a SQLite code; *error: sqlite3_free. */
-int mx_host_mark(const mx_vtab *vtab, mw_pledged last, mx_host *host, char **error);
+int mx_host_mark(mx_vtab *vtab, mw_pledged last, mx_host *host, char **error);
 /* In xCommit: afterwards the host's commit outlives a power cut, as far as its settings promise
 ** that at all. */
 mw_rc mx_host_harden(mx_host *host, mw_err *err) MW_MUST_USE;

@@ -29,6 +29,13 @@ typedef struct mx_txn mx_txn;
 typedef struct mx_watch mx_watch;
 typedef struct mx_proven mx_proven;
 
+/* Of a table with a path: is its file the one that the shadow table tells? (origin.c) */
+typedef enum mx_origin_state {
+    MX_ORIGIN_UNKNOWN,
+    MX_ORIGIN_KNOWN,
+    MX_ORIGIN_STALE, /* the shadow table is to be put right */
+} mx_origin_state;
+
 struct mx_connection {
     sqlite3 *db;
     mx_connection *next; /* of the process's connections                           */
@@ -76,6 +83,11 @@ struct mx_vtab {
     bool gone;             /* dropped: it was not there any more at the last xSync    */
     bool looked;           /* leftovers beside its database file were looked for      */
     char mark[33];         /* created or dropped: what its shadow table alone holds   */
+    mx_origin_state origin;
+    bool has_sign;         /* the next is known                                       */
+    uint8_t sign[2];       /* what names the table in ids of transactions (bond.c)  */
+    bool agreed;           /* file and rows are of one moment (bond.c)              */
+    bool accepting;        /* that they are not is being settled by the user          */
     bool identified;       /* store and path are known                                */
     mw_store_id store;
     char *path;            /* of the store; owned                                     */

@@ -10,6 +10,11 @@
 ** engine holds its folder open, so an inode cannot be given to another folder meanwhile. A FAILED
 ** record has no engine any more: there the path must agree as well.
 **
+** A database that is opened read-only must not write to its stores, one that is not must be able to.
+** So a folder may have two engines: one that only reads, and takes no lock, beside one that may
+** write. Readers join the latter if it is there, and move to it (mx_store_join_writer) when it comes
+** later: it sees every commit at once.
+**
 ** After fork() the child inherits the records but neither the threads nor the right to write: it
 ** forgets them, so that its own connections open engines of their own (and are refused as busy
 ** while the parent has the store open); what the parent opened is never touched. */
@@ -33,6 +38,7 @@ struct mx_store {
     state state;
     unsigned uses;
     bool ephemeral;
+    bool read_only;
     mw_db *db;
     pthread_mutex_t settings;
     char *path;
@@ -60,10 +66,12 @@ static bool is_same(const mx_world_entry *a, const mx_world_entry *b)
     return a->device == b->device && a->inode == b->inode;
 }
 
-static mx_store *find(const mx_world_entry *folder)
+static mx_store *find(const mx_world_entry *folder, bool read_only)
 {
     mx_store *store = stores;
-    while (store && !is_same(&store->folder, folder)) store = store->next;
+    while (store && !(is_same(&store->folder, folder) && store->read_only == read_only)) {
+        store = store->next;
+    }
     return store;
 }
 
@@ -77,7 +85,7 @@ static void drop(mx_store *store)
     sqlite3_free(store);
 }
 
-static mx_store *add(const mx_world_entry *folder, const char *path, bool ephemeral)
+static mx_store *add(const mx_world_entry *folder, const char *path, bool read_only)
 {
     mx_store *store = sqlite3_malloc(sizeof *store);
     if (!store) return NULL;
@@ -92,7 +100,7 @@ static mx_store *add(const mx_world_entry *folder, const char *path, bool epheme
     store->process = getpid();
     store->state = OPENING;
     store->uses = 1;
-    store->ephemeral = ephemeral;
+    store->read_only = read_only;
     store->next = stores;
     stores = store;
     return store;
@@ -110,14 +118,21 @@ static int join(mx_store *store, const mw_store_id *expected, char **error)
     return SQLITE_OK;
 }
 
+/* Who may only read joins whoever may write, if he is there. */
+static mx_store *find_for(const mx_world_entry *folder, bool read_only)
+{
+    mx_store *store = find(folder, false);
+    return store || !read_only ? store : find(folder, true);
+}
+
 /* Waits until the folder's store is neither opening nor closing. NULL: it is not open, nor has it
 ** failed here under this path. */
-static mx_store *settled(const mx_world_entry *folder, const char *path)
+static mx_store *settled(const mx_world_entry *folder, const char *path, bool read_only)
 {
-    mx_store *store = find(folder);
+    mx_store *store = find_for(folder, read_only);
     while (store && (store->state == OPENING || store->state == CLOSING)) {
         pthread_cond_wait(&changed, &mutex);
-        store = find(folder);
+        store = find_for(folder, read_only);
     }
     if (store && store->state == FAILED && strcmp(store->path, path) != 0) {
         drop(store);
@@ -154,15 +169,17 @@ int mx_store_open(const char *path, const mw_options *options, const mw_store_id
     mx_world_entry folder;
     int sys = mx_world_look(path, &folder);
     if (sys != 0) {
-        return mx_err_put(error, SQLITE_CANTOPEN,
-                          "the store %s cannot be opened: %s; the rows are in that folder: put it "
-                          "back, or DROP TABLE",
-                          path, strerror(sys));
+        return mx_err_put(
+            error, SQLITE_CANTOPEN,
+            "the store %s cannot be opened: %s; the rows are in that folder, which a "
+            "copy or backup of the database file does not take along: put it there, or "
+            "DROP TABLE",
+            path, strerror(sys));
     }
     int code = SQLITE_OK;
     bool fresh = false;
     pthread_mutex_lock(&mutex);
-    mx_store *found = settled(&folder, path);
+    mx_store *found = settled(&folder, path, options->read_only);
     if (found && found->state == FAILED) {
         code = mx_err_put(error, mx_err_code(&found->failure),
                           "closing the store %s had failed: %s (this is told once; the next "
@@ -172,8 +189,9 @@ int mx_store_open(const char *path, const mw_options *options, const mw_store_id
     } else if (found) {
         code = join(found, expected, error);
     } else {
-        found = add(&folder, path, ephemeral);
+        found = add(&folder, path, options->read_only);
         fresh = found != NULL;
+        if (fresh) found->ephemeral = ephemeral;
         if (!fresh) code = mx_err_put(error, SQLITE_NOMEM, "out of memory");
     }
     pthread_mutex_unlock(&mutex);
@@ -228,7 +246,8 @@ mw_rc mx_store_remove(const char *path, mw_err *err)
     if (sys == ENOENT) return MW_OK;
     if (sys != 0) return mw_fail_sys(err, sys, "removal", path);
     pthread_mutex_lock(&mutex);
-    mx_store *store = find(&folder);
+    mx_store *store = find(&folder, false);
+    if (!store) store = find(&folder, true);
     if (store && store->state == FAILED) {
         drop(store);
         store = NULL;
@@ -244,6 +263,23 @@ mw_rc mx_store_remove(const char *path, mw_err *err)
     end_removal(store);
     return rc;
 }
+
+mx_store *mx_store_join_writer(mx_store *store)
+{
+    if (!store->read_only || store->process != getpid()) return NULL;
+    pthread_mutex_lock(&mutex);
+    mx_store *writer = find(&store->folder, false);
+    bool there = writer && writer->state == OPEN;
+    if (there) {
+        const mw_store_id *mine = mw_db_store(store->db);
+        there = memcmp(mine->bytes, mw_db_store(writer->db)->bytes, sizeof mine->bytes) == 0;
+    }
+    if (there) writer->uses++;
+    pthread_mutex_unlock(&mutex);
+    return there ? writer : NULL;
+}
+
+bool mx_store_is_read_only(const mx_store *store) { return store->read_only; }
 
 bool mx_store_settings_lock(mx_store *store)
 {

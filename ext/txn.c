@@ -43,6 +43,7 @@
 #include "connection.h"
 #include "host.h"
 #include "moment.h"
+#include "origin.h"
 #include "place.h"
 #include "proof.h"
 #include "vtab.h"
@@ -128,7 +129,7 @@ static mx_txn *new_txn(mx_vtab *vtab, mx_store *store)
     return txn;
 }
 
-static uint64_t busy_timeout_ms(sqlite3 *db)
+uint64_t mx_txn_busy_timeout_ms(sqlite3 *db)
 {
     sqlite3_stmt *statement = NULL;
     int64_t wait_ms = 0;
@@ -148,15 +149,16 @@ static int settle(const mx_vtab *vtab, mx_store *store, char **error)
     mx_err_clear(&err);
     mw_db *db = mx_store_db(store);
     if (!mw_db_undecided(db)) return SQLITE_OK;
-    mw_rc rc = mx_host_settle(vtab, db, busy_timeout_ms(vtab->connection->db), &err);
+    mw_rc rc = mx_host_settle(vtab, db, mx_txn_busy_timeout_ms(vtab->connection->db), &err);
     return rc == MW_OK ? SQLITE_OK : mx_err_give(error, &err);
 }
 
 int mx_txn_acquire(mx_vtab *vtab, mx_txn **txn, char **error)
 {
     mx_store *store = NULL;
-    int rc = mx_store_open(vtab->path, &vtab->args->options, &vtab->store, vtab->ephemeral, &store,
-                           error);
+    mw_options options = vtab->args->options;
+    options.read_only = sqlite3_db_readonly(vtab->connection->db, vtab->schema) == 1;
+    int rc = mx_store_open(vtab->path, &options, &vtab->store, vtab->ephemeral, &store, error);
     if (rc != SQLITE_OK) return rc;
     rc = settle(vtab, store, error);
     if (rc != SQLITE_OK) {
@@ -177,6 +179,27 @@ static void drop(const mx_txn *txn, mw_snapshot **snapshot)
 {
     if (!mx_connection_is_forked(txn->connection)) mw_snapshot_release(*snapshot);
     *snapshot = NULL;
+}
+
+/* Where the database is opened read-only nobody tells of what others write: whoever begins to read
+** looks. What is being read stays as it is. */
+int mx_txn_renew(mx_vtab *vtab, char **error)
+{
+    mx_txn *txn = vtab->txn;
+    bool idle = txn->readers == 0 && !txn->snapshot && !txn->open;
+    if (!idle || !mx_store_is_read_only(txn->store)) return SQLITE_OK;
+    mx_store *writer = mx_store_join_writer(txn->store);
+    if (writer) {
+        mx_store_close(txn->store);
+        txn->store = writer;
+        txn->db = mx_store_db(writer);
+    }
+    mw_err err;
+    mx_err_clear(&err);
+    if (!writer && mw_db_refresh(txn->db, &err) != MW_OK) {
+        return mx_err_give_in(error, vtab->path, &err);
+    }
+    return settle(vtab, txn->store, error);
 }
 
 /* The end of a transaction, whichever way. */
@@ -341,7 +364,7 @@ static mw_rc take_turn(const mx_vtab *vtab, mx_txn *txn, mw_err *err)
 {
     mw_rc rc = mw_txn_begin(txn->db, 0, &txn->open, err);
     if (rc != MW_BUSY && rc != MW_UNDECIDED) return rc;
-    uint64_t wait_ms = busy_timeout_ms(txn->connection->db);
+    uint64_t wait_ms = mx_txn_busy_timeout_ms(txn->connection->db);
     if (rc == MW_BUSY && wait_ms == 0) return rc;
     mx_err_clear(err);
     if (rc == MW_UNDECIDED) rc = mx_host_settle(vtab, txn->db, wait_ms, err);
@@ -380,6 +403,13 @@ static int ensure_open(mx_vtab *vtab, mx_txn *txn)
     return SQLITE_OK;
 }
 
+static int check_origin(mx_vtab *vtab)
+{
+    char *words = NULL;
+    int rc = mx_origin_check(vtab, &words);
+    return rc == SQLITE_OK ? rc : fail_words(vtab, rc, words);
+}
+
 int mx_txn_begin(sqlite3_vtab *base)
 {
     mx_vtab *vtab = (mx_vtab *)base;
@@ -388,6 +418,7 @@ int mx_txn_begin(sqlite3_vtab *base)
     int rc = make_ready(vtab, &txn);
     if (rc != SQLITE_OK) return rc;
     rc = undo_vanished(vtab, txn);
+    if (rc == SQLITE_OK) rc = check_origin(vtab);
     if (rc != SQLITE_OK) return rc;
     bool first = !txn->open;
     if (first) txn->mark_count = 0;
@@ -458,11 +489,11 @@ static mw_txn_kind kind_of(const mx_txn *txn)
 }
 
 /* Must the host decide? Not without a table in a file, which has the marker, nor where nothing but
-** the store has changed. */
+** the store has changed. (That the file was moved is written into the file.) */
 static bool is_shared(const mx_vtab *vtab, const mx_txn *txn)
 {
     if (!txn->in_file || !mw_txn_changed(txn->open)) return false;
-    return !is_alone(txn) || !mx_proof_holds(&txn->proof, vtab);
+    return mx_origin_is_stale(vtab) || !is_alone(txn) || !mx_proof_holds(&txn->proof, vtab);
 }
 
 /* The table that has the marker: the one that is asked now, if it is in a file. */
@@ -479,7 +510,7 @@ static int pledge(mx_vtab *vtab, mx_txn *txn)
     char *words = NULL;
     mw_err err;
     mx_err_clear(&err);
-    const mx_vtab *marked = marker_table(txn, vtab);
+    mx_vtab *marked = marker_table(txn, vtab);
     int rc = mx_host_mark(marked, mw_db_pledged(txn->db), &txn->host, &words);
     if (rc != SQLITE_OK) return fail_words(vtab, rc, words);
     mw_pledge pledge = {.host = txn->host.file};
@@ -548,6 +579,7 @@ int mx_txn_commit(sqlite3_vtab *base)
     if (txn) forget(txn);
     if (created) mx_collect_end(vtab->connection);
     mx_collect_left(vtab);
+    mx_origin_forget(vtab);
     return rc == MW_OK ? SQLITE_OK : mx_err_vtab(base, &err);
 }
 

@@ -14,6 +14,11 @@ int mx_txn_acquire(mx_vtab *vtab, mx_txn **txn, char **error);
 mx_txn *mx_txn_find(mx_connection *connection, const mw_store_id *store);
 void mx_txn_release(mx_txn *txn); /* takes NULL */
 
+/* Where the database is read-only: what others have written is seen from now on, unless something is
+** being read. *error: sqlite3_free. Requires that the store is open. */
+int mx_txn_renew(mx_vtab *vtab, char **error);
+uint64_t mx_txn_busy_timeout_ms(sqlite3 *db);
+
 int mx_txn_begin(sqlite3_vtab *base);
 int mx_txn_sync(sqlite3_vtab *base);
 int mx_txn_commit(sqlite3_vtab *base);

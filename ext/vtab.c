@@ -10,6 +10,7 @@
 **                   path, and no database file to start from: the absolute path
 **     declaration   columns and key in normal form
 **     marker        16 bytes: the newest transaction that store and file have shared (host.c)
+**     host          path: device, inode and path of the database file (origin.c)
 **     option ...    what memwal_set has changed (settings.c)
 **
 ** Connecting reads no store: the columns come from the arguments, or, for a table that was attached
@@ -33,6 +34,8 @@
 #include "cursor.h"
 #include "ending.h"
 #include "find.h"
+#include "bond.h"
+#include "origin.h"
 #include "place.h"
 #include "plan.h"
 #include "proof.h"
@@ -285,6 +288,9 @@ static int make_shadow(mx_vtab *vtab, const char *name, char **error)
     mx_place_put_hex(hex, vtab->store.bytes, sizeof vtab->store.bytes);
     int rc = mx_place_random_name(vtab->mark, error);
     if (rc != SQLITE_OK) return rc;
+    char *host = NULL;
+    rc = mx_origin_put(vtab, &host);
+    if (rc != SQLITE_OK) return rc;
     sqlite3_str *sql = sqlite3_str_new(NULL);
     sqlite3_str_appendf(sql, "CREATE TABLE \"%w\".\"%w_store\" AS", vtab->schema, vtab->name);
     sqlite3_str_appendf(sql, " SELECT 'table' AS key, %Q AS value", vtab->mark);
@@ -294,6 +300,9 @@ static int make_shadow(mx_vtab *vtab, const char *name, char **error)
     add_entry(sql, "declaration", vtab->args->declaration);
     if (mx_place_is_absolute(vtab)) add_entry(sql, "name", vtab->path);
     if (!vtab->args->path) add_entry(sql, "name", name);
+    if (host) add_entry(sql, "host", host);
+    sqlite3_free(host);
+    vtab->origin = MX_ORIGIN_KNOWN;
     return run(vtab->connection->db, sqlite3_str_finish(sql), error);
 }
 
@@ -526,7 +535,8 @@ int mx_vtab_use(mx_vtab *vtab, mx_txn **txn, char **error)
         vtab->txn = found;
     }
     *txn = vtab->txn;
-    return SQLITE_OK;
+    rc = mx_txn_renew(vtab, error);
+    return rc == SQLITE_OK ? mx_bond_check(vtab, error) : rc;
 }
 
 /* ---- dropping and renaming ------------------------------------------------------------------- */

@@ -295,6 +295,90 @@ static void an_open_without_a_write_changes_nothing(void **state)
     engine_end(world);
 }
 
+/* A number for the folder, its lock included: read-only opens make not even that. */
+static uint64_t whole_fingerprint(sim *world)
+{
+    return 2 * fingerprint(world) + engine_file_count(world, "lock");
+}
+
+static void expect_no_writing(mw_db *db)
+{
+    mw_err err = {0};
+    uint64_t number;
+    uint32_t folded;
+    assert_int_equal(engine_try(db, 7, "w", MW_TXN_LIGHT, &err), MW_MISUSE);
+    assert_string_equal(err.text, "store was opened read-only");
+    assert_int_equal(mw_db_flush(db, ENGINE_WAIT_MS, &number, NULL), MW_MISUSE);
+    assert_int_equal(mw_db_merge(db, 0, NULL, NULL, &folded, NULL), MW_MISUSE);
+    assert_int_equal(mw_db_compact(db, NULL, NULL, &number, NULL), MW_MISUSE);
+}
+
+/* C64, C75: of a store that a kill has left, too, and with options that would start a thread. */
+static void a_read_only_open_writes_nothing(void **state)
+{
+    (void)state;
+    mw_options options = engine_options();
+    options.read_only = true;
+    options.background = true;
+    options.durability = MW_DURABILITY_NORMAL;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    engine_fill(db, 1, 3, "x");
+    engine_flush(db);
+    engine_put(db, 4, "y");
+    sim *killed = sim_kill(world);
+    engine_close(db);
+    sim *worlds[] = {world, killed};
+    for (int i = 0; i < 2; i++) {
+        uint64_t before = whole_fingerprint(worlds[i]);
+        db = engine_open(worlds[i], &options);
+        assert_string_equal(engine_rows(db), "1=x1 2=x2 3=x3 4=y");
+        assert_string_equal(engine_check(db), "ok");
+        expect_no_writing(db);
+        assert_int_equal(mw_db_refresh(db, NULL), MW_OK);
+        assert_string_equal(engine_rows(db), "1=x1 2=x2 3=x3 4=y");
+        engine_close(db);
+        assert_true(whole_fingerprint(worlds[i]) == before);
+        engine_end(worlds[i]);
+    }
+}
+
+/* C74: each refresh shows what the writer has done, whatever that was; a snapshot keeps its
+** moment, although its files are gone from the folder. */
+static void a_read_only_open_follows_the_writer(void **state)
+{
+    (void)state;
+    mw_options options = engine_options();
+    options.read_only = true;
+    sim *world = engine_world();
+    mw_db *reader = engine_open(world, &options);
+    mw_db *db = engine_open(world, NULL);
+    engine_put(db, 1, "a");
+    assert_string_equal(engine_rows(reader), "");
+    assert_int_equal(mw_db_refresh(reader, NULL), MW_OK);
+    assert_string_equal(engine_rows(reader), "1=a");
+    mw_snapshot *old = engine_snapshot(reader);
+    for (int i = 2; i < 30; i++) {
+        if (i % 5 == 0) engine_flush(db);
+        if (i % 7 == 0) engine_merge(db, 0);
+        if (i % 11 == 0) {
+            engine_close(db);
+            db = engine_open(world, NULL);
+        }
+        if (i % 3) engine_put(db, i, "b");
+        assert_int_equal(mw_db_refresh(reader, NULL), MW_OK);
+        assert_string_equal(engine_rows(reader), engine_rows(db));
+    }
+    assert_string_equal(engine_read(old), "1=a");
+    mw_snapshot_release(old);
+    uint64_t opens = sim_calls(world, SIM_READ);
+    assert_int_equal(mw_db_refresh(reader, NULL), MW_OK);
+    assert_true(sim_calls(world, SIM_READ) - opens <= 2); /* nothing new: no replay */
+    engine_close(db);
+    engine_close(reader);
+    engine_end(world);
+}
+
 /* Scans and writes of a store with a wrong table file are refused; the answer to the last one. */
 static mw_rc expect_no_way_in(mw_db *db, mw_err *err)
 {
@@ -573,6 +657,8 @@ int main(void)
         cmocka_unit_test(a_second_opener_reads_and_writes_in_his_turn),
         cmocka_unit_test(another_store_than_expected_is_a_mismatch),
         cmocka_unit_test(an_open_without_a_write_changes_nothing),
+        cmocka_unit_test(a_read_only_open_writes_nothing),
+        cmocka_unit_test(a_read_only_open_follows_the_writer),
         cmocka_unit_test(a_wrong_table_file_is_refused_by_name),
         cmocka_unit_test(every_allocation_of_an_open_may_fail),
         cmocka_unit_test(abandoning_writes_nothing),

@@ -383,6 +383,52 @@ static void an_answer_on_a_full_disk_can_be_read(void **state)
     }
 }
 
+/* Where nothing can be written the answer holds in memory, whichever it is. */
+static void a_read_only_open_believes_the_host(void **state)
+{
+    (void)state;
+    mw_options options = engine_options();
+    options.read_only = true;
+    for (int committed = 0; committed < 2; committed++) {
+        sim *world = killed_between(NULL);
+        host self = {.committed = committed};
+        mw_db *db = engine_open(world, &options);
+        assert_true(mw_db_undecided(db));
+        assert_string_equal(engine_rows(db), "1=a");
+        settle(db, &self);
+        assert_int_equal(self.asks, 1);
+        assert_false(mw_db_undecided(db));
+        assert_int_equal(mw_db_refresh(db, NULL), MW_OK);
+        assert_string_equal(engine_rows(db), committed ? "2=b" : "1=a");
+        assert_int_equal(mw_db_pledged(db).position, committed ? 2 : 0);
+        engine_close(db);
+        db = engine_open(world, NULL);
+        assert_true(mw_db_undecided(db));
+        engine_close(db);
+        engine_end(world);
+    }
+}
+
+static void note_pledged(void *arg, const mw_pledged *pledged) { *(mw_pledged *)arg = *pledged; }
+
+/* No transaction is between its two sides meanwhile. */
+static void a_pause_waits_for_transactions(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    mw_pledged seen = {.position = 99};
+    mw_txn *txn = pledged(db, 2, "b");
+    assert_int_equal(mw_db_pause(db, 0, note_pledged, &seen, NULL), MW_BUSY);
+    assert_int_equal(seen.position, 99);
+    assert_int_equal(mw_txn_commit(txn, NULL), MW_OK);
+    assert_int_equal(mw_db_pause(db, 0, note_pledged, &seen, NULL), MW_OK);
+    assert_int_equal(seen.position, 1);
+    engine_put(db, 3, "c"); /* and it is over */
+    engine_close(db);
+    engine_end(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +446,8 @@ int main(void)
         cmocka_unit_test(a_decision_that_fails_stops_the_writer_and_loses_nothing),
         cmocka_unit_test(a_full_disk_can_be_read_after_a_kill),
         cmocka_unit_test(an_answer_on_a_full_disk_can_be_read),
+        cmocka_unit_test(a_read_only_open_believes_the_host),
+        cmocka_unit_test(a_pause_waits_for_transactions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

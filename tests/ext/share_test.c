@@ -97,6 +97,43 @@ static void two_spellings_of_a_path_meet_in_one_engine(void **state)
     mx_store_close(second);
 }
 
+static mx_store *opened_for_reading(const char *path)
+{
+    mw_options options = mw_options_default();
+    mx_store *store = NULL;
+    char *error = NULL;
+    options.read_only = true;
+    if (mx_store_open(path, &options, NULL, false, &store, &error) != SQLITE_OK) {
+        fail_msg("%s", error);
+    }
+    return store;
+}
+
+/* Who may write gets an engine that can, whoever came first; readers join it. */
+static void a_writer_joins_no_engine_that_only_reads(void **state)
+{
+    const place *p = *state;
+    mx_store *reader = opened_for_reading(p->path);
+    mx_store *other = opened_for_reading(p->path);
+    assert_true(mx_store_is_read_only(reader));
+    assert_ptr_equal(reader, other);
+    assert_null(mx_store_join_writer(reader));
+    mx_store_close(other);
+    mx_store *writer = opened(p->path, false);
+    assert_ptr_not_equal(reader, writer);
+    assert_false(mx_store_is_read_only(writer));
+    other = opened_for_reading(p->path);
+    assert_ptr_equal(other, writer);
+    assert_null(mx_store_join_writer(writer));
+    mx_store_close(other);
+    other = mx_store_join_writer(reader);
+    assert_ptr_equal(other, writer);
+    mx_store_close(reader);
+    mx_store_close(writer);
+    assert_memory_equal(mw_db_store(mx_store_db(other)), &p->store, sizeof p->store);
+    mx_store_close(other);
+}
+
 static void another_store_than_expected_is_refused(void **state)
 {
     const place *p = *state;
@@ -115,11 +152,13 @@ static void a_missing_folder_is_named(void **state)
     const place *p = *state;
     char missing[128];
     char text[256];
-    char expected[256];
+    char expected[400];
     snprintf(missing, sizeof missing, "%s/none", p->folder);
     snprintf(expected, sizeof expected,
              "memwal: the store %s cannot be opened: No such file or directory; the rows are in "
-             "that folder: put it back, or DROP TABLE",
+             "that folder, which a copy or backup of the database file does not take along: put it "
+             "there, or "
+             "DROP TABLE",
              missing);
     assert_int_equal(refused(missing, NULL, text), SQLITE_CANTOPEN);
     assert_string_equal(text, expected);
@@ -235,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PLACE_TEST(two_spellings_of_a_path_meet_in_one_engine),
+        PLACE_TEST(a_writer_joins_no_engine_that_only_reads),
         PLACE_TEST(another_store_than_expected_is_refused),
         PLACE_TEST(a_missing_folder_is_named),
         PLACE_TEST(an_ephemeral_store_goes_with_its_last_user),
