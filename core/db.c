@@ -166,7 +166,7 @@ static mw_rc load_store(const mw_env *env, int dir, const char *path, const mw_s
     mw_err cause = {0};
     mw_rc rc = mw_manifest_load_newest(env, dir, expected, manifest, &cause);
     if (rc == MW_MISSING) return mw_fail(err, rc, "%s holds no store: %s", path, cause.text);
-    return rc == MW_OK ? MW_OK : mw_fail(err, rc, "%s", cause.text);
+    return rc == MW_OK ? MW_OK : mw_fail_as(err, &cause);
 }
 
 enum { FOLLOW_WAIT_MS = 2000 }; /* while another process opens the store */
@@ -183,9 +183,7 @@ static mw_rc look(mw_store *store, const mw_judge *judge, mw_err *err)
         if (rc == MW_OK) return rc;
         bool moving = rc == MW_MISSING || rc == MW_CORRUPT || cause.sys == ENOENT;
         if (moving && i < LOOK_TRIES) continue;
-        mw_fail(err, rc, "%s", cause.text);
-        if (err) err->sys = cause.sys;
-        return rc;
+        return mw_fail_as(err, &cause);
     }
 }
 
@@ -322,7 +320,7 @@ static mw_rc settle(mw_store *store, const mw_judge *judge, mw_err *err)
     mw_rc rc = mw_epoch_takeover(store, judge, &cause);
     if (rc == MW_OK) return rc;
     if (mw_entry_is_read_only(&cause) && !store->answered) return mw_epoch_look(store, judge, err);
-    return mw_fail(err, rc, "%s", cause.text);
+    return mw_fail_as(err, &cause);
 }
 
 mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *err)

@@ -82,7 +82,7 @@ static mw_rc take_over(mw_store *store, mw_err *err)
     if (rc == MW_UNDECIDED || (rc != MW_OK && mw_entry_is_read_only(&cause))) {
         return mw_epoch_look(store, NULL, err);
     }
-    return rc == MW_OK ? MW_OK : mw_fail(err, rc, "%s", cause.text);
+    return rc == MW_OK ? MW_OK : mw_fail_as(err, &cause);
 }
 
 /* After a clean end the log is read as it is; after any other the next epoch is claimed first. */

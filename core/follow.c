@@ -201,7 +201,7 @@ static mw_rc look(mw_store *store, uint64_t deadline_ns, mw_err *err)
         mw_rc rc = look_once(store, &cause);
         if (rc == MW_OK) return rc;
         bool over = i >= TRIES && (rc != MW_BUSY || env->now_ns(env->ctx) >= deadline_ns);
-        if (!may_pass(rc) || over) return mw_fail(err, rc, "%s", cause.text);
+        if (!may_pass(rc) || over) return mw_fail_as(err, &cause);
         pause(store);
     }
 }

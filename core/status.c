@@ -80,3 +80,10 @@ mw_rc mw_fail_disk(mw_err *err, const char *file, uint64_t offset, const char *f
     }
     return MW_CORRUPT;
 }
+
+mw_rc mw_fail_as(mw_err *err, const mw_err *cause)
+{
+    mw_rc rc = mw_fail(err, cause->rc, "%s", cause->text);
+    if (err && err->rc == cause->rc && err->sys == 0) err->sys = cause->sys;
+    return rc;
+}

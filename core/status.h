@@ -47,6 +47,9 @@ const char *mw_rc_text(mw_rc rc);
 ** Requires rc != MW_OK. err may be NULL. Keeps an earlier failure's words. */
 mw_rc mw_fail(mw_err *err, mw_rc rc, const char *format, ...) MW_PRINTF(3, 4);
 
+/* The failure that `cause` holds, with its errno. */
+mw_rc mw_fail_as(mw_err *err, const mw_err *cause);
+
 /* The same for a failed call of the environment: sys is its errno value; the code is chosen from it
 ** (ENOMEM: nomem; ENOSPC, EDQUOT, EFBIG: full; ENOENT: missing; EEXIST: exists; everything else:
 ** io). The words name the call and the file and end with strerror(sys). */

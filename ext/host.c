@@ -102,7 +102,9 @@ static int ask_pragma(const mx_vtab *vtab, const char *pragma, char **value)
         sql ? sqlite3_prepare_v2(vtab->connection->db, sql, -1, &statement, NULL) : SQLITE_NOMEM;
     sqlite3_free(sql);
     if (rc == SQLITE_OK) rc = sqlite3_step(statement);
-    *value = rc == SQLITE_ROW ? sqlite3_mprintf("%s", sqlite3_column_text(statement, 0)) : NULL;
+    /* No text: there was no memory for it, and SQLite will say so after the commit. */
+    const unsigned char *text = rc == SQLITE_ROW ? sqlite3_column_text(statement, 0) : NULL;
+    *value = text ? sqlite3_mprintf("%s", text) : NULL;
     sqlite3_finalize(statement);
     if (rc == SQLITE_ROW) rc = *value ? SQLITE_OK : SQLITE_NOMEM;
     return rc;

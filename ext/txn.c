@@ -410,6 +410,20 @@ static int check_origin(mx_vtab *vtab)
     return rc == SQLITE_OK ? rc : fail_words(vtab, rc, words);
 }
 
+/* A nested statement that finds no memory rolls back the transaction that SQLite is about to enter
+** the table into, and SQLite does not look. It had begun to write by then. */
+static bool was_rolled_back(const mx_vtab *vtab)
+{
+    return sqlite3_txn_state(vtab->connection->db, vtab->schema) < SQLITE_TXN_WRITE;
+}
+
+static int leave_rolled_back(mx_txn *txn)
+{
+    mw_err err;
+    mx_err_clear(&err);
+    return roll_back(txn, &err) == MW_OK ? SQLITE_NOMEM : mx_err_code(&err);
+}
+
 int mx_txn_begin(sqlite3_vtab *base)
 {
     mx_vtab *vtab = (mx_vtab *)base;
@@ -425,6 +439,7 @@ int mx_txn_begin(sqlite3_vtab *base)
     txn->joining = vtab;
     rc = ensure_open(vtab, txn);
     if (rc == SQLITE_OK && first && vtab->in_file) txn->proof = mx_proof_begin(txn->connection->db);
+    if (rc == SQLITE_OK && was_rolled_back(vtab)) rc = leave_rolled_back(txn);
     return rc;
 }
 

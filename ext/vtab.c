@@ -70,7 +70,8 @@ static int ask(sqlite3 *db, char *sql, char **answer)
     if (rc != SQLITE_OK) return rc;
     rc = sqlite3_step(statement);
     if (rc == SQLITE_ROW && sqlite3_column_type(statement, 0) != SQLITE_NULL) {
-        *answer = sqlite3_mprintf("%s", sqlite3_column_text(statement, 0));
+        const unsigned char *text = sqlite3_column_text(statement, 0);
+        *answer = text ? sqlite3_mprintf("%s", text) : NULL;
         rc = *answer ? SQLITE_OK : SQLITE_NOMEM;
     }
     sqlite3_finalize(statement);

@@ -60,7 +60,7 @@ __attribute__((noreturn)) static void be_child(sqlite3 *db, sqlite3_stmt *reader
     sqlite3_finalize(reader);
     sqlite3 *own = client_open(file);
     sqlite3_busy_timeout(own, 0);
-    expect_refused(own, "SELECT count(*) FROM t", SQLITE_BUSY, "open in another process");
+    client_ask(own, "SELECT count(*) FROM t"); /* beside its parent, as any other process */
     client_close(own);
     client_close(db);
     if (figure_of("/proc/self/status", "Threads:") != 1) client_fail("the child made a thread");

@@ -414,6 +414,7 @@ static inline void folder_copy(const char *from, const char *to)
     if (mkdir(to, 0700)) client_fail("%s: %s", to, strerror(errno));
     for (size_t i = 0; i < names.count; i++) {
         size_t size;
+        if (strcmp(names.line[i], "shared") == 0) continue; /* of processes that run */
         path_make(path, "%s/%s", from, names.line[i]);
         uint8_t *bytes = file_bytes(path, &size);
         path_make(path, "%s/%s", to, names.line[i]);
