@@ -388,7 +388,7 @@ static mw_rc make_room_for_flush(mw_store *store, bool background, mw_err *err)
     mw_rc rc = mw_flush_run(store, UINT64_MAX, mw_store_deadline(store, ROOM_WAIT_MS), &cause);
     if (rc == MW_OK) return MW_OK;
     mw_store_park(store, &cause);
-    return frozen > FROZEN_MAX ? mw_fail(err, rc, "%s", cause.text) : MW_OK;
+    return frozen > FROZEN_MAX ? mw_fail_as(err, &cause) : MW_OK;
 }
 
 /* ---- while merges fall behind ---------------------------------------------------------------- */

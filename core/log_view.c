@@ -92,7 +92,7 @@ static mw_rc open_segments(mw_log_view *view, const mw_store *store, mw_err *err
             view->flushed = true;
             return MW_OK;
         }
-        if (rc != MW_OK) return mw_fail(err, rc, "%s", cause.text);
+        if (rc != MW_OK) return mw_fail_as(err, &cause);
     }
     return MW_OK;
 }

@@ -864,7 +864,7 @@ mw_rc mw_manifest_load_newest(const mw_env *env, int dir, const mw_store_id *sto
         cause = (mw_err){0};
         rc = mw_manifest_load(env, dir, number, store, manifest, &cause);
         if (rc == MW_OK) return MW_OK;
-        if (rc != MW_MISSING) return mw_fail(err, rc, "%s", cause.text);
+        if (rc != MW_MISSING) return mw_fail_as(err, &cause);
     }
     if (before == 0) return mw_fail(err, MW_MISSING, "the folder holds no manifest");
     return mw_fail(err, MW_MISSING, "%s", cause.text);

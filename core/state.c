@@ -78,7 +78,7 @@ mw_rc mw_state_read(mw_store *store, bool *clean, mw_err *err)
     mw_rc rc = load_state(store, bytes, &says, &cause);
     store->state_damaged = rc == MW_CORRUPT; /* an unclean end, which no row depends on */
     if (store->state_damaged || (rc == MW_OK && !says)) return MW_OK;
-    if (rc != MW_OK) return mw_fail(err, rc, "%s", cause.text);
+    if (rc != MW_OK) return mw_fail_as(err, &cause);
     rc = boot(store, id, err);
     if (rc != MW_OK) return rc;
     *clean = memcmp(bytes + STATE_BOOT, id, sizeof id) == 0 && mw_get_u64(bytes + STATE_CLEAN) == 1;

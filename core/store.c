@@ -312,7 +312,7 @@ mw_rc mw_store_confirm_number(mw_store *store, uint64_t number, mw_manifest_rang
         rc = mw_manifest_list(store->env, store->dir, there, &cause);
     }
     if (rc != MW_OK || there->newest != number) hold(store, none);
-    return rc == MW_OK ? MW_OK : mw_fail(err, rc, "%s", cause.text);
+    return rc == MW_OK ? MW_OK : mw_fail_as(err, &cause);
 }
 
 static mw_own_manifest own_manifest(mw_store *store)
@@ -421,5 +421,5 @@ mw_rc mw_store_publish(mw_store *store, mw_manifest *manifest, mw_err *err)
         mw_store_stop(store, &cause);
         mw_store_unlock(store);
     }
-    return mw_fail(err, rc, "%s", cause.text);
+    return mw_fail_as(err, &cause);
 }

@@ -76,8 +76,9 @@ struct mw_txn {
     state state;
     mw_txn_kind kind;
     bool turn;
-    bool written;                          /* entry is in use */
-    bool pledged;                          /* it is a prepare ... */
+    bool written;       /* entry is in use */
+    mw_request verdict; /* full: what may follow the entry; takes no memory then */
+    bool pledged;       /* it is a prepare ... */
     uint8_t pledge_id[MW_PLEDGE_ID_BYTES]; /* ... of this transaction */
     bool named;                            /* the log may name the overlay's files */
     entry entry;
@@ -175,6 +176,7 @@ static void free_txn(mw_txn *txn)
     give_turn(txn);
     end_undecided(txn);
     free_entry(store, &txn->entry);
+    mw_request_free(store, &txn->verdict);
     mw_version_unref(txn->version);
     mw_overlay_free(&txn->overlay, !txn->named);
     mw_free(store->env, txn);
@@ -481,6 +483,24 @@ static void begin_undecided(mw_txn *txn)
     mw_store_unlock(store);
 }
 
+/* What follows the entry, abort or decision, takes no memory when it comes to that. */
+static mw_rc reserve_verdict(mw_txn *txn, mw_err *err)
+{
+    mw_request_free(txn->store, &txn->verdict);
+    mw_rc rc = mw_request_create(txn->store, MW_LOG_ABORT, &txn->verdict, err);
+    if (rc != MW_OK) return rc;
+    mw_buf_u64(&txn->verdict.payload, 0);
+    return mw_buf_check(&txn->verdict.payload, err);
+}
+
+static mw_request *give_verdict(mw_txn *txn, mw_log_kind kind)
+{
+    mw_request *verdict = &txn->verdict;
+    verdict->kind = kind;
+    mw_put_u64(verdict->payload.data, txn->entry.request.after.position);
+    return verdict;
+}
+
 static mw_rc prepare(mw_txn *txn, mw_txn_kind kind, const mw_pledge *pledge, mw_err *err)
 {
     mw_store *store = txn->store;
@@ -492,7 +512,8 @@ static mw_rc prepare(mw_txn *txn, mw_txn_kind kind, const mw_pledge *pledge, mw_
     txn->pledged = pledge != NULL;
     if (pledge) memcpy(txn->pledge_id, pledge->id, sizeof pledge->id);
     txn->entry.pledge = pledge;
-    rc = make_any_entry(&txn->overlay, &txn->entry, err);
+    if (txn->kind == MW_TXN_FULL) rc = reserve_verdict(txn, err);
+    if (rc == MW_OK) rc = make_any_entry(&txn->overlay, &txn->entry, err);
     txn->entry.pledge = NULL;
     if (rc != MW_OK) {
         free_entry(store, &txn->entry);
@@ -542,18 +563,12 @@ static mw_rc write_decision(mw_txn *txn, mw_err *err)
 {
     mw_store *store = txn->store;
     mw_point after = pledged_point(txn);
-    mw_request decision;
-    mw_rc rc = mw_request_create(store, MW_LOG_DECIDE, &decision, err);
-    mw_buf_u64(&decision.payload, after.position);
-    if (rc == MW_OK) rc = mw_buf_check(&decision.payload, err);
-    if (rc == MW_OK) {
-        decision.after = after;
-        decision.publish = true;
-        decision.lazy = true;
-        mw_commit_queue(store, &decision);
-        rc = mw_commit_wait(store, &decision, err);
-    }
-    mw_request_free(store, &decision);
+    mw_request *decision = give_verdict(txn, MW_LOG_DECIDE);
+    decision->after = after;
+    decision->publish = true;
+    decision->lazy = true;
+    mw_commit_queue(store, decision);
+    mw_rc rc = mw_commit_wait(store, decision, err);
     if (rc != MW_OK) mw_commit_stop_decided(store, &after, err);
     return rc;
 }
@@ -567,7 +582,7 @@ mw_rc mw_txn_commit(mw_txn *txn, mw_err *err)
     } else if (txn->written && txn->pledged) {
         rc = write_decision(txn, &cause);
         if (rc == MW_OK) freeze_adopted(txn->store, &txn->entry);
-        if (rc != MW_OK) mw_fail(err, rc, "%s", cause.text);
+        if (rc != MW_OK) mw_fail_as(err, &cause);
     } else if (txn->written && txn->kind == MW_TXN_FULL) {
         mw_commit_publish(txn->store, &txn->entry.request);
         freeze_adopted(txn->store, &txn->entry);
@@ -589,24 +604,18 @@ void mw_txn_commit_unsure(mw_txn *txn, const mw_err *cause)
 static mw_rc write_abort(mw_txn *txn, mw_err *err)
 {
     mw_store *store = txn->store;
-    mw_request abort;
-    mw_rc rc = mw_request_create(store, MW_LOG_ABORT, &abort, err);
-    mw_buf_u64(&abort.payload, txn->entry.request.after.position);
-    if (rc == MW_OK) rc = mw_buf_check(&abort.payload, err);
-    if (rc == MW_OK) {
-        remove_rows(&txn->entry);
-        if (txn->entry.adopted) atomic_store(&txn->entry.adopted->aborted, true);
-        mw_store_lock(store);
-        abort.after = store->queued;
-        abort.after.sequence = txn->entry.sequence_before;
-        abort.after.count -= txn->entry.delta;
-        mw_store_unlock(store);
-        abort.publish = true;
-        abort.sync = true;
-        mw_commit_queue(store, &abort);
-        rc = mw_commit_wait(store, &abort, err);
-    }
-    mw_request_free(store, &abort);
+    mw_request *abort = give_verdict(txn, MW_LOG_ABORT);
+    remove_rows(&txn->entry);
+    if (txn->entry.adopted) atomic_store(&txn->entry.adopted->aborted, true);
+    mw_store_lock(store);
+    abort->after = store->queued;
+    mw_store_unlock(store);
+    abort->after.sequence = txn->entry.sequence_before;
+    abort->after.count -= txn->entry.delta;
+    abort->publish = true;
+    abort->sync = true;
+    mw_commit_queue(store, abort);
+    mw_rc rc = mw_commit_wait(store, abort, err);
     if (rc == MW_OK) {
         txn->named = false;
         freeze_adopted(store, &txn->entry);

@@ -135,59 +135,40 @@ static int note_debt(const mx_vtab *vtab, mx_host *host)
     return rc;
 }
 
-int mx_host_mark(mx_vtab *vtab, mw_pledged last, mx_host *host, char **error)
-{
-    char *shadow = NULL;
-    mx_host_clear(host);
-    int rc = mx_shadows_find(vtab, &shadow, error);
-    if (rc == SQLITE_OK) rc = make_id(vtab, shadow, last, host->id, error);
-    if (rc == SQLITE_OK) rc = write_marker(vtab, shadow, host->id);
-    if (rc == SQLITE_OK && mx_origin_is_stale(vtab)) rc = mx_origin_adopt(vtab, shadow);
-    if (rc == SQLITE_OK) rc = note_debt(vtab, host);
-    if (rc == SQLITE_OK) {
-        host->file = sqlite3_mprintf("%s", mx_place_file(vtab));
-        if (!host->file) rc = SQLITE_NOMEM;
-    }
-    if (rc != SQLITE_OK && !*error) {
-        mx_err_put(error, rc, "the marker row in %s: %s", shadow ? shadow : vtab->name,
-                   sqlite3_errmsg(vtab->connection->db));
-    }
-    sqlite3_free(shadow);
-    return rc;
-}
-
-void mx_host_clear(mx_host *host)
-{
-    sqlite3_free(host->file);
-    *host = (mx_host){.wal_inode = host->wal_inode};
-}
-
 /* ---- making it durable ----------------------------------------------------------------------- */
 
-/* Opens the folder of a file; *name points to the file's own name. */
-static int open_folder_of(const char *file, const char **name, int *dir)
+static void clear_files(mx_host_files *files)
 {
-    const mw_env *env = mx_world_env();
-    const char *slash = strrchr(file, '/');
-    char *folder = sqlite3_mprintf("%.*s", slash ? (int)(slash - file) : 1, slash ? file : ".");
-    if (slash == file) {
-        sqlite3_free(folder);
-        folder = sqlite3_mprintf("/");
-    }
-    *name = slash ? slash + 1 : file;
-    int sys = folder ? env->dir_open(env->ctx, folder, false, dir) : ENOMEM;
-    sqlite3_free(folder);
-    return sys;
+    sqlite3_free(files->file);
+    sqlite3_free(files->folder);
+    sqlite3_free(files->wal);
+    sqlite3_free(files->journal);
+    *files = (mx_host_files){0};
 }
 
-/* Syncs <file><suffix>. One that is not there was not needed any more. */
-static int sync_file(int dir, const char *name, const char *suffix)
+/* False: no memory. */
+static bool name_files(const char *file, mx_host_files *files)
+{
+    const char *slash = strrchr(file, '/');
+    int bytes = slash == file ? 1 : (int)(slash - file);
+    *files = (mx_host_files){
+        .file = sqlite3_mprintf("%s", file),
+        .folder = slash ? sqlite3_mprintf("%.*s", bytes, file) : sqlite3_mprintf("."),
+        .wal = sqlite3_mprintf("%s-wal", file),
+        .journal = sqlite3_mprintf("%s-journal", file),
+    };
+    if (files->file && files->folder && files->wal && files->journal) return true;
+    clear_files(files);
+    return false;
+}
+
+/* One that is not there was not needed any more. */
+static int sync_file(int dir, const char *path)
 {
     const mw_env *env = mx_world_env();
+    const char *slash = strrchr(path, '/');
     int file = -1;
-    char *whole = sqlite3_mprintf("%s%s", name, suffix);
-    int sys = whole ? mw_env_open(env, dir, whole, MW_OPEN_WRITE, &file) : ENOMEM;
-    sqlite3_free(whole);
+    int sys = mw_env_open(env, dir, slash ? slash + 1 : path, MW_OPEN_WRITE, &file);
     if (sys == ENOENT) return 0;
     if (sys) return sys;
     sys = env->file_sync(env->ctx, file);
@@ -200,28 +181,34 @@ typedef struct payment {
     bool wal, journal, folder;
 } payment;
 
-static int pay(const char *file, payment due)
+static int pay(const mx_host_files *files, payment due)
 {
     const mw_env *env = mx_world_env();
-    const char *name = NULL;
     int dir = -1;
-    int sys = open_folder_of(file, &name, &dir);
+    int sys = env->dir_open(env->ctx, files->folder, false, &dir);
     if (sys) return sys;
-    if (due.wal) sys = sync_file(dir, name, "-wal");
-    if (!sys && due.journal) sys = sync_file(dir, name, "-journal");
+    if (due.wal) sys = sync_file(dir, files->wal);
+    if (!sys && due.journal) sys = sync_file(dir, files->journal);
     if (!sys && due.folder) sys = env->dir_sync(env->ctx, dir);
     env->dir_close(env->ctx, dir);
     return sys;
 }
 
+/* Whatever the host's settings are. */
+static int pay_all(const char *file)
+{
+    mx_host_files files;
+    if (!name_files(file, &files)) return ENOMEM;
+    int sys = pay(&files, (payment){true, true, true});
+    clear_files(&files);
+    return sys;
+}
+
 /* 0: it has none. */
-static uint64_t wal_inode_of(const char *file)
+static uint64_t wal_inode_of(const mx_host_files *files)
 {
     mx_world_entry entry = {0};
-    char *path = sqlite3_mprintf("%s-wal", file);
-    if (path && mx_world_look(path, &entry) != 0) entry.inode = 0;
-    sqlite3_free(path);
-    return entry.inode;
+    return mx_world_look(files->wal, &entry) == 0 ? entry.inode : 0;
 }
 
 /* The name of a WAL that is new is as little synced as its content. */
@@ -229,14 +216,14 @@ mw_rc mx_host_harden(mx_host *host, mw_err *err)
 {
     if (host->debt == MX_HOST_NOTHING) return MW_OK;
     bool wal = host->debt == MX_HOST_WAL;
-    uint64_t inode = wal ? wal_inode_of(host->file) : 0;
+    uint64_t inode = wal ? wal_inode_of(&host->files) : 0;
     payment due = {
         .wal = wal,
         .journal = host->debt == MX_HOST_JOURNAL,
         .folder = host->debt == MX_HOST_FOLDER || (wal && inode != host->wal_inode),
     };
-    int sys = pay(host->file, due);
-    if (sys) return mw_fail_sys(err, sys, "sync of the commit in", host->file);
+    int sys = pay(&host->files, due);
+    if (sys) return mw_fail_sys(err, sys, "sync of the commit in", host->files.file);
     if (wal) host->wal_inode = inode;
     return MW_OK;
 }
@@ -250,7 +237,33 @@ int mx_host_sync(sqlite3 *db, const char *file)
     if (rc == SQLITE_OK && open && open->pMethods) {
         rc = open->pMethods->xSync(open, SQLITE_SYNC_NORMAL);
     }
-    return rc == SQLITE_OK ? pay(file, (payment){true, true, true}) : EIO;
+    return rc == SQLITE_OK ? pay_all(file) : EIO;
+}
+
+/* ---- the host's half of a commit -------------------------------------------------------------- */
+
+void mx_host_clear(mx_host *host)
+{
+    clear_files(&host->files);
+    *host = (mx_host){.wal_inode = host->wal_inode};
+}
+
+int mx_host_mark(mx_vtab *vtab, mw_pledged last, mx_host *host, char **error)
+{
+    char *shadow = NULL;
+    mx_host_clear(host);
+    int rc = mx_shadows_find(vtab, &shadow, error);
+    if (rc == SQLITE_OK) rc = make_id(vtab, shadow, last, host->id, error);
+    if (rc == SQLITE_OK) rc = write_marker(vtab, shadow, host->id);
+    if (rc == SQLITE_OK && mx_origin_is_stale(vtab)) rc = mx_origin_adopt(vtab, shadow);
+    if (rc == SQLITE_OK) rc = note_debt(vtab, host);
+    if (rc == SQLITE_OK && !name_files(mx_place_file(vtab), &host->files)) rc = SQLITE_NOMEM;
+    if (rc != SQLITE_OK && !*error) {
+        mx_err_put(error, rc, "the marker row in %s: %s", shadow ? shadow : vtab->name,
+                   sqlite3_errmsg(vtab->connection->db));
+    }
+    sqlite3_free(shadow);
+    return rc;
 }
 
 /* ---- settling -------------------------------------------------------------------------------- */
@@ -383,7 +396,7 @@ static mw_rc decide(void *arg, const mw_pledge *pledge, bool *committed, mw_err 
     if (!named) return fail_host(self, SQLITE_ERROR, "no table there has this store", err);
     if (!*committed || self->read_only) return MW_OK;
     /* Whoever committed it may have died before he made it durable, in whatever way. */
-    int sys = pay(self->file, (payment){true, true, true});
+    int sys = pay_all(self->file);
     return sys ? mw_fail_sys(err, sys, "sync of the commit in", self->file) : MW_OK;
 }
 

@@ -12,9 +12,18 @@ typedef enum mx_host_debt {
     MX_HOST_WAL,     /* the host's log was written, but not synced */
 } mx_host_debt;
 
-/* A commit of the host that is under way. Zeros: none. */
+/* A database file's companions. All are sqlite3_malloc. */
+typedef struct mx_host_files {
+    char *file;
+    char *folder;
+    char *wal;
+    char *journal;
+} mx_host_files;
+
+/* A commit of the host that is under way. Zeros: none. What makes it durable takes no memory: then
+** it is too late to fail. */
 typedef struct mx_host {
-    char *file; /* sqlite3_malloc */
+    mx_host_files files;
     mx_host_debt debt;
     uint8_t id[MW_PLEDGE_ID_BYTES]; /* what the marker row says */
     uint64_t wal_inode;             /* of the WAL whose name was synced last; outlives the commit */

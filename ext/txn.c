@@ -528,7 +528,7 @@ static int pledge(mx_vtab *vtab, mx_txn *txn)
     mx_vtab *marked = marker_table(txn, vtab);
     int rc = mx_host_mark(marked, mw_db_pledged(txn->db), &txn->host, &words);
     if (rc != SQLITE_OK) return fail_words(vtab, rc, words);
-    mw_pledge pledge = {.host = txn->host.file};
+    mw_pledge pledge = {.host = txn->host.files.file};
     memcpy(pledge.id, txn->host.id, sizeof pledge.id);
     txn->pledged = true;
     return mw_txn_pledge(txn->open, &pledge, &err) == MW_OK ? SQLITE_OK : mx_txn_fail(vtab, &err);

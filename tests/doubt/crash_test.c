@@ -10,7 +10,7 @@
 ** are. Nothing acknowledged may be lost, nothing else may come, the count must be right, every
 ** time: I1 I2 I4 I5 I7 I10 I11 I15; C10, because no name lives before its folder was synced.
 **
-** CRASH_CAP=n      at most n disk states of each power cut; the default leaves out next to none
+** CRASH_CAP=n      at most n disk states of each power cut; 4096 leaves out next to none
 ** CRASH_ONE_IN=n   one disk state in n has its recovery cut, too; a kill always has
 ** CRASH_SECOND=n   the recovery is cut at one step in n, 1: at each
 ** CRASH_TEST=x     only the tests whose names fit this pattern, as *pledge*
@@ -28,9 +28,9 @@
 #include <cmocka.h>
 
 enum {
-    CAP = 4096,
-    ONE_IN = 150,
-    SECOND = 12,
+    CAP = 400,
+    ONE_IN = 300,
+    SECOND = 20,
     CAP_SECOND = 6,  /* disk states of a second power cut               */
     DEEP_ONE_IN = 8, /* recoveries that flush and merge at the end, too */
     HANG_S = 120,

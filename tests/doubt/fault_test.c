@@ -11,7 +11,7 @@
 ** allocation failing. Kinds and errors are in the table below; a failed sync comes in three forms,
 ** by what it does with the data (sim.h). harness_words.c has the workloads.
 **
-** FAULT_STRIDE=n   one call in n; the default is each
+** FAULT_STRIDE=n   one call in n; the default is 2, and FAULT_ALLOC one allocation in n, 3
 ** FAULT_ALLOC=n    one allocation in n; the default is each
 ** FAULT_REPLAY=x   only this run, with all that the machine was asked; a failure prints the line */
 #include "harness.h"
@@ -26,7 +26,7 @@
 
 #include <cmocka.h>
 
-enum { STRIDE = 1, ALLOC_STRIDE = 1, HANG_S = 60 };
+enum { STRIDE = 2, ALLOC_STRIDE = 3, HANG_S = 60 };
 
 /* Read by the address sanitizer, where there is one: see crash_test.c. */
 const char *__asan_default_options(void);
