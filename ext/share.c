@@ -16,8 +16,8 @@
 ** later: it sees every commit at once.
 **
 ** After fork() the child inherits the records but neither the threads nor the right to write: it
-** forgets them, so that its own connections open engines of their own (and are refused as busy
-** while the parent has the store open); what the parent opened is never touched. */
+** forgets them, so that its own connections open engines of their own, as another process does; what
+** the parent opened is never touched. */
 #include "share.h"
 
 #include <errno.h>

@@ -11,8 +11,8 @@
 ** allocation failing. Kinds and errors are in the table below; a failed sync comes in three forms,
 ** by what it does with the data (sim.h). harness_words.c has the workloads.
 **
-** FAULT_STRIDE=n   one call in n; the default is 2, and FAULT_ALLOC one allocation in n, 3
-** FAULT_ALLOC=n    one allocation in n; the default is each
+** FAULT_STRIDE=n   one call in n; 1 is each
+** FAULT_ALLOC=n    one allocation in n; 1 is each
 ** FAULT_REPLAY=x   only this run, with all that the machine was asked; a failure prints the line */
 #include "harness.h"
 
