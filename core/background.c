@@ -28,13 +28,15 @@ enum {
     SYNC_AFTER_MS = 100,
     RETRY_MIN_MS = 50,
     RETRY_MAX_MS = 5000,
-    OFFER_MS = 50,   /* another process waits for our lock no longer than this */
-    OFFERS_MAX = 20, /* so often without a write: it is given up               */
+    OFFER_MIN_MS = 1,  /* the lock is new, and who writes in turns with us waits for it */
+    OFFER_MAX_MS = 50, /* another process waits for it no longer than this              */
+    OFFERS_MAX = 24,   /* so often without a write, about a second: it is given up      */
 };
 
-/* For how long nothing has been written. */
+/* For how long nothing has been written, and when next to ask who waits. */
 typedef struct rest_state {
     uint64_t position;
+    uint64_t pause_ms;
     int offers;
 } rest_state;
 
@@ -103,7 +105,8 @@ static void rest(mw_store *store, uint64_t until, rest_state *state)
     bool watch = store->owned && store->lock_file >= 0 && store->options.background;
     if (state->position != store->queued.position) state->offers = 0;
     state->position = store->queued.position;
-    if (watch) until = mw_min(until, mw_store_deadline(store, OFFER_MS));
+    state->pause_ms = watch ? mw_min(2 * state->pause_ms, OFFER_MAX_MS) : OFFER_MIN_MS;
+    if (watch) until = mw_min(until, mw_store_deadline(store, state->pause_ms));
     bool in_time = env->cond_wait(env->ctx, store->work, store->mutex, until);
     if (!watch || in_time || store->closing) return;
     mw_store_unlock(store);
@@ -116,7 +119,7 @@ static void run(void *arg)
     mw_store *store = arg;
     const mw_env *env = store->env;
     uint64_t pause_ms = 0;
-    rest_state resting = {0};
+    rest_state resting = {.pause_ms = OFFER_MIN_MS};
     mw_store_lock(store);
     while (!store->closing && store->stopped.rc == MW_OK) {
         bool due = something_due(store);

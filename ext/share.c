@@ -285,9 +285,9 @@ bool mx_store_settings_lock(mx_store *store)
 {
     enum { WAIT_S = 10 };
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += WAIT_S;
-    return pthread_mutex_timedlock(&store->settings, &until) == 0;
+    return pthread_mutex_clocklock(&store->settings, CLOCK_MONOTONIC, &until) == 0;
 }
 
 void mx_store_settings_unlock(mx_store *store) { pthread_mutex_unlock(&store->settings); }

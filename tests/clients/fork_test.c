@@ -1,8 +1,8 @@
 /* fork_test.c: forks while the thread in the background flushes and merges (C19).
 **
 ** The child has the store's memory, but neither the thread nor the right to write. Its use of what
-** the parent opened is refused, its own connections find the store taken, and neither its closes
-** nor its exit write a byte. The parent goes on. */
+** the parent opened is refused, its own connections are those of another process, and neither its
+** closes nor its exit write a byte. The parent goes on. */
 #include "client.h"
 
 enum { FORKS = 40, BURSTS = 3, ROWS = 300, SECONDS_MAX = 60 };

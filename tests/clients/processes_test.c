@@ -1,6 +1,6 @@
 /* processes_test.c: one database file, or one store, in the hands of many processes: all rows there,
-** each once, no answer but BUSY after its time; killed at random; turns without a claim; and what
-** looking for news costs.
+** each once, no answer but BUSY after its time; killed and stopped at random; turns without a claim;
+** and what looking for news costs.
 **
 **   processes_test                   all tests
 **   processes_test --seed SEED       with the random moments of one run again
@@ -230,6 +230,57 @@ static void killed_writers_of_one_store_lose_nothing(void **state)
     kill_at_random("temp");
 }
 
+/* ---- stopped --------------------------------------------------------------------------------- */
+
+/* Stopped anywhere, the turn in hand or not: reads go on, a write is made or told BUSY in its time,
+** and when the process goes on so does everything. */
+static void stop_for_a_while(client_worker *worker, const char *kind, long round)
+{
+    char sql[SQL_BYTES];
+    sqlite3 *db = open_table(strcmp(kind, "temp") == 0);
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM t WHERE id = 'stopped-%ld'", round);
+    kill(worker->pid, SIGSTOP);
+    sqlite3_busy_timeout(db, 50);
+    assert_int_equal(client_ask(db, "SELECT count(*) = memwal_count('t') FROM t"), 1);
+    int rc = client_try(db, NULL, "INSERT INTO t VALUES ('stopped-%ld', 0)", round);
+    if (rc != SQLITE_OK && rc != SQLITE_BUSY) client_fail("%s", sqlite3_errmsg(db));
+    assert_int_equal(client_ask(db, sql), rc == SQLITE_OK);
+    kill(worker->pid, SIGCONT);
+    sqlite3_busy_timeout(db, 60000);
+    client_run(db, "INSERT INTO t VALUES ('woken-%ld', 0)", round);
+    client_close(db);
+}
+
+static void stop_at_random(const char *kind)
+{
+    enum { ROUNDS = 60 };
+    uint64_t random = seed;
+    sqlite3 *db = make_table(", memtable = '64KB', merge_generations = 2");
+    life writing;
+    begin_life(&writing, 0, kind);
+    for (long i = 0; i < ROUNDS; i++) {
+        client_sleep_us(client_pick(&random, 20000));
+        stop_for_a_while(&writing.worker, kind, i);
+    }
+    end_life(&writing, db);
+    assert_int_equal(client_ask(db, "SELECT count(*) FROM t WHERE id LIKE 'woken-%'"), ROUNDS);
+    assert_int_equal(client_ask(db, "SELECT count(*) = memwal_count('t') FROM t"), 1);
+    client_check_store(db);
+    client_close(db);
+}
+
+static void who_waits_for_a_stopped_writer_of_a_file_is_told_so(void **state)
+{
+    (void)state;
+    stop_at_random("file");
+}
+
+static void who_waits_for_a_stopped_writer_of_a_store_is_told_so(void **state)
+{
+    (void)state;
+    stop_at_random("temp");
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static void looking_for_news_is_no_system_call(void **state)
@@ -299,6 +350,8 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
         TEST(each_process_sees_the_others_commits),
+        TEST(who_waits_for_a_stopped_writer_of_a_file_is_told_so),
+        TEST(who_waits_for_a_stopped_writer_of_a_store_is_told_so),
         TEST(looking_for_news_is_no_system_call),
         TEST(eight_processes_write_one_store_through_temp),
         TEST(eight_processes_write_one_database_file),
