@@ -30,7 +30,7 @@ enum {
     RETRY_MAX_MS = 5000,
     OFFER_MIN_MS = 1,  /* the lock is new, and who writes in turns with us waits for it */
     OFFER_MAX_MS = 50, /* another process waits for it no longer than this              */
-    OFFERS_MAX = 24,   /* so often without a write, about a second: it is given up      */
+    OFFERS_MAX = 8,    /* so often without a write, after 0.2 seconds: it is given up */
 };
 
 /* For how long nothing has been written, and when next to ask who waits. */

@@ -329,8 +329,7 @@ void mw_commit_stop_decided(mw_store *store, const mw_point *after, const mw_err
     mw_fail(&stop, MW_PERSISTENCE, "%s", cause->text);
     mw_store_lock(store);
     mw_store_stop(store, &stop);
-    store->visible = *after;
-    mw_shared_show(store);
+    store->visible = *after; /* not for others: the log has no answer that they could read */
     store->figures.commits++;
     store->env->cond_broadcast(store->env->ctx, store->progress);
     mw_store_unlock(store);

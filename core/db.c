@@ -196,13 +196,18 @@ static mw_rc enter_to_read(mw_store *store, mw_err *err)
     return rc == MW_OK ? look(store, NULL, err) : rc;
 }
 
-/* Whoever only reads is in nobody's way. What has to be settled or flushed first keeps the lock. */
+/* Whoever only reads is in nobody's way. */
 static mw_rc enter(mw_store *store, mw_err *err)
 {
     mw_rc rc = mw_entry_enter(store, err);
-    bool leave = rc == MW_OK && !store->looking && !store->options.shared &&
-                 store->version->generation_count == 1;
-    return leave ? mw_entry_leave(store, err) : rc;
+    if (rc != MW_OK || store->options.shared) return rc;
+    /* With more table files than descriptors it stays ours: they cannot be kept open for others. */
+    mw_err ignored = {0};
+    if (store->looking)
+        mw_entry_give_up(store);
+    else
+        (void)!mw_entry_leave(store, &ignored);
+    return MW_OK;
 }
 
 static mw_rc open_store(mw_store *store, const mw_store_id *expected, mw_err *err)
@@ -236,10 +241,15 @@ mw_rc mw_db_open(const mw_env *env, const char *path, const mw_options *options,
         mw_store_free(store);
         return rc;
     }
-    bool flush = !atomic_load(&store->following) && !store->looking;
-    if (flush && store->version->generation_count > 1) mw_background_wake(store);
     *db = (mw_db *)store;
     return MW_OK;
+}
+
+void mw_db_forked(mw_db *db)
+{
+    mw_store *store = store_of(db);
+    if (store->lock_file >= 0) store->env->file_close(store->env->ctx, store->lock_file);
+    store->lock_file = -1;
 }
 
 /* Everybody inside has been told MW_CLOSED by now; they end their transactions, then the store may
@@ -314,28 +324,54 @@ const mw_store_id *mw_db_store(const mw_db *db) { return &((const mw_store *)db)
 const char *mw_db_path(const mw_db *db) { return ((const mw_store *)db)->path; }
 
 /* Where nothing can be written the answer is good for reading. */
-static mw_rc settle(mw_store *store, const mw_judge *judge, mw_err *err)
+static mw_rc take_over(mw_store *store, bool answered, const mw_judge *judge, mw_err *err)
 {
     mw_err cause = {0};
     mw_rc rc = mw_epoch_takeover(store, judge, &cause);
     if (rc == MW_OK) return rc;
-    if (mw_entry_is_read_only(&cause) && !store->answered) return mw_epoch_look(store, judge, err);
+    rc = MW_OK;
+    if (mw_entry_is_read_only(&cause)) rc = mw_epoch_look(store, judge, err);
+    if (rc == MW_OK && mw_entry_is_read_only(&cause) && !answered) return rc;
     return mw_fail_as(err, &cause);
+}
+
+static mw_rc settle(mw_store *store, uint64_t deadline_ns, const mw_judge *judge, mw_err *err)
+{
+    bool answered = store->answered;
+    if (store->options.read_only) return look(store, judge, err);
+    mw_rc rc = mw_entry_return(store, deadline_ns, err);
+    if (rc == MW_OK) rc = take_over(store, answered, judge, err);
+    mw_entry_give_up(store);
+    return rc;
+}
+
+/* The path of the host, or an empty one: nothing is to be settled. */
+static mw_rc host_to_ask(mw_store *store, mw_buf *host, mw_err *err)
+{
+    mw_buf_init(host, store->env);
+    mw_store_lock(store);
+    mw_slice path = mw_buf_slice(&store->undecided_host);
+    if (!store->owned) mw_buf_put_slice(host, path);
+    mw_store_unlock(store);
+    return host->failed ? mw_fail(err, MW_NOMEM, "no memory for a path") : MW_OK;
 }
 
 mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *err)
 {
     mw_store *store = store_of(db);
+    mw_buf host;
     mw_rc rc = mw_turn_take(store, mw_store_deadline(store, wait_ms), err);
     if (rc != MW_OK) return rc;
-    const char *host = (const char *)mw_buf_slice(&store->undecided_host).data;
-    bool needed = !store->owned && host; /* else somebody has been quicker */
-    if (needed) rc = judge->open(judge->arg, host, err);
+    rc = host_to_ask(store, &host, err);
+    bool needed = rc == MW_OK && host.size > 0; /* else somebody has been quicker */
+    /* The host's lock first, ours afterwards: so does whoever writes to both. */
+    if (needed) rc = judge->open(judge->arg, (const char *)mw_buf_slice(&host).data, err);
     if (needed && rc == MW_OK) {
-        rc = store->options.read_only ? look(store, judge, err) : settle(store, judge, err);
+        rc = settle(store, mw_store_deadline(store, wait_ms), judge, err);
         judge->close(judge->arg);
     }
     mw_turn_give(store);
+    mw_buf_free(&host);
     return rc;
 }
 

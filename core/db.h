@@ -37,12 +37,12 @@ typedef struct mw_options {
     bool background;            /* own thread for flush and merge; else inline, on demand   */
     mw_durability durability;
     bool statement_moments; /* kept for the glue: what a SELECT inside BEGIN sees         */
-    uint32_t group_rows; /* rows of a table file's group; 0 = default                */
-    uint32_t page_bytes; /* of a page before compression; 0 = default                */
-    uint64_t file_bytes; /* of a base file, about; 0 = default                       */
-    bool shared;         /* take no lock of the folder (engine tests with two writers) */
-    uint32_t open_files; /* table files open at a time; 0 = default                   */
-    bool read_only;      /* nothing in the folder is changed, made, removed or locked  */
+    uint32_t group_rows;    /* rows of a table file's group; 0 = default                */
+    uint32_t page_bytes;    /* of a page before compression; 0 = default                */
+    uint64_t file_bytes;    /* of a base file, about; 0 = default                       */
+    bool shared;            /* take no lock of the folder (engine tests with two writers) */
+    uint32_t open_files;    /* table files open at a time; 0 = default                   */
+    bool read_only;         /* nothing in the folder is changed, made, removed or locked  */
 } mw_options;
 
 mw_options mw_options_default(void);
@@ -75,6 +75,10 @@ mw_rc mw_db_close(mw_db *db, mw_err *err) MW_MUST_USE;
 
 /* Stops at once, writing nothing: what a kill would leave. For tests. */
 void mw_db_abandon(mw_db *db);
+
+/* In the child of a fork: has no share in the lock any more. It is the parent's store, and nothing else
+** may be done with it. */
+void mw_db_forked(mw_db *db);
 
 /* Removes a closed store's files and its folder. MW_BUSY: somebody has it open; then nothing was
 ** removed. */

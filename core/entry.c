@@ -4,20 +4,21 @@
 **                           then leave: the lock is given up until something is written
 **     opening, lock taken   follow: read beside the process that has it (follow.c)
 **     writing               take the lock: waits for whoever has it
-**     later                 leave, when another process waits, or after a second without a write
+**     later                 leave, when another process waits, or after 0.2 seconds without a write
 **
 ** Leaving is what closing does: all is synced, and the state file says that the end is a clean one.
 ** So the next one goes on in the same epoch: it reads the log on to its end, which is all published,
 ** and appends. Who finds no clean end has found a dead one's store.
 **
-** The lock is of an open file: a killed process loses it, a forked child has no share in it. A
-** process that is stopped (SIGSTOP) keeps it. */
+** The lock is of an open file: a killed process loses it, once no forked child has that file open any
+** more (mw_db_forked). A process that is stopped (SIGSTOP) keeps it. */
 #include "entry.h"
 
 #include "commit.h"
 #include "epoch.h"
 #include "follow.h"
 #include "leftovers.h"
+#include "snapshot.h"
 #include "state.h"
 
 #include <errno.h>
@@ -29,6 +30,8 @@ enum {
     WAIT_BYTE = 1, /* who waits for that shares this one   */
     OPEN_BYTE = 2, /* all who have the store open share it */
     PAUSE_MS = 1,
+    KEPT_FILES_MAX = 500, /* of the current version: descriptors are few */
+    GRACE_MS = 100,       /* whoever has the lock and writes nothing gives it up sooner */
 };
 
 /* Nobody removes the store while it is open. */
@@ -143,7 +146,7 @@ static mw_rc wait_for_lock(mw_store *store, uint64_t deadline_ns, mw_err *err)
     if (rc != MW_OK || free) return rc;
     int sys = env->file_lock(env->ctx, store->lock_file, WAIT_BYTE, 1, MW_LOCK_SHARED);
     if (sys) return mw_fail_sys(err, sys, "waiting for the lock of", store->path);
-    rc = poll_lock(store, deadline_ns, err);
+    rc = poll_lock(store, mw_max(deadline_ns, mw_store_deadline(store, GRACE_MS)), err);
     (void)env->file_lock(env->ctx, store->lock_file, WAIT_BYTE, 1, MW_LOCK_NONE);
     return rc;
 }
@@ -173,15 +176,35 @@ static mw_rc open_segment(mw_store *store, mw_err *err)
 ** then everything is read anew, and the next epoch claimed. */
 static mw_rc take_on(mw_store *store, bool *clean, mw_err *err)
 {
-    bool written = mw_manifest_epoch_claimed(store->version->manifest) > 0;
-    *clean = true;
-    mw_rc rc = mw_follow_to_end(store, err);
-    written = written || mw_manifest_epoch_claimed(store->version->manifest) > 0;
-    if (rc == MW_OK && written) rc = mw_state_read(store, clean, err);
-    *clean = *clean && !store->place.header.old && store->closed_at <= store->visible.position;
+    mw_rc rc = mw_state_read(store, clean, err);
+    if (rc != MW_OK || !*clean) return rc;
+    rc = mw_follow_to_end(store, err);
+    *clean = !store->place.header.old && store->closed_at <= store->visible.position;
     if (rc == MW_OK && *clean) rc = open_segment(store, err);
     if (rc == MW_OK && *clean) mw_leftovers_sweep(store, true);
     return rc;
+}
+
+/* Back to following, with what is shown: whoever comes to write takes the lock, and reads anew. */
+static void step_back(mw_store *store)
+{
+    mw_store_lock(store);
+    store->segment = NULL;
+    store->place = (mw_log_place){0};
+    store->looking = true;
+    store->astray = true;
+    atomic_store(&store->following, true);
+    mw_store_unlock(store);
+    unlock(store);
+}
+
+void mw_entry_give_up(mw_store *store)
+{
+    mw_err ignored = {0};
+    bool ours = store->lock_file >= 0 && !store->owned && !atomic_load(&store->following);
+    if (!ours || store->stopped.rc != MW_OK) return;
+    (void)!mw_snapshots_keep(store, &ignored); /* else a reader may be told that a file is gone */
+    step_back(store);
 }
 
 static mw_rc stop_following(mw_store *store, uint64_t deadline_ns, mw_err *err)
@@ -196,20 +219,37 @@ static mw_rc stop_following(mw_store *store, uint64_t deadline_ns, mw_err *err)
         atomic_store(&store->following, false);
         if (!clean) rc = mw_entry_enter(store, err);
     }
-    if (rc != MW_OK) { /* what is shown stays, and the next one tries again */
-        store->astray = true;
-        atomic_store(&store->following, true);
-        unlock(store);
-    }
+    if (rc != MW_OK) step_back(store); /* and the next one tries again */
     env->mutex_unlock(env->ctx, store->follow_mutex);
     return rc;
 }
 
 mw_rc mw_entry_own(mw_store *store, uint64_t deadline_ns, mw_err *err)
 {
-    mw_rc rc = MW_OK;
-    if (atomic_load(&store->following)) rc = stop_following(store, deadline_ns, err);
-    return rc == MW_OK ? mw_epoch_own(store, err) : rc;
+    mw_err ignored = {0};
+    mw_rc rc = mw_epoch_settled(store, &ignored);
+    if (rc != MW_OK) { /* another process may have done that by now */
+        (void)!mw_follow(store, &ignored);
+        rc = mw_epoch_settled(store, err);
+    }
+    if (rc == MW_OK && atomic_load(&store->following)) {
+        rc = stop_following(store, deadline_ns, err);
+    }
+    if (rc == MW_OK) rc = mw_epoch_own(store, err);
+    if (rc != MW_OK) mw_entry_give_up(store);
+    return rc;
+}
+
+mw_rc mw_entry_return(mw_store *store, uint64_t deadline_ns, mw_err *err)
+{
+    const mw_env *env = store->env;
+    if (!atomic_load(&store->following)) return MW_OK;
+    mw_rc rc = wait_for_lock(store, deadline_ns, err);
+    if (rc != MW_OK) return rc;
+    env->mutex_lock(env->ctx, store->follow_mutex);
+    atomic_store(&store->following, false);
+    env->mutex_unlock(env->ctx, store->follow_mutex);
+    return MW_OK;
 }
 
 mw_rc mw_entry_begin_job(mw_store *store, uint64_t deadline_ns, mw_err *err)
@@ -226,7 +266,7 @@ mw_rc mw_entry_begin_job(mw_store *store, uint64_t deadline_ns, mw_err *err)
 
 bool mw_entry_join_job(mw_store *store)
 {
-    if (atomic_load(&store->following)) return false;
+    if (!store->owned) return false;
     store->jobs++;
     return true;
 }
@@ -245,13 +285,26 @@ static bool is_at_rest(const mw_store *store)
 {
     return store->owned && store->jobs == 0 && !store->queue_first && !store->leading &&
            store->visible.position == store->queued.position && !store->undecided &&
-           store->stopped.rc == MW_OK && !store->closing;
+           store->ending == 0 && store->stopped.rc == MW_OK && !store->closing;
+}
+
+/* What is read stays open once others may remove it. */
+static mw_rc keep_files(mw_store *store, mw_err *err)
+{
+    mw_version *version = mw_store_version(store);
+    uint32_t count = version->table_count;
+    mw_version_unref(version);
+    if (count > KEPT_FILES_MAX) {
+        return mw_fail(err, MW_BUSY, "%s has %u table files, too many to be kept open", store->path,
+                       count);
+    }
+    return mw_snapshots_keep(store, err);
 }
 
 mw_rc mw_entry_leave(mw_store *store, mw_err *err)
 {
-    mw_rc rc = MW_OK;
-    if (store->owned) {
+    mw_rc rc = keep_files(store, err);
+    if (rc == MW_OK && store->owned) {
         rc = mw_commit_sync(store, err);
         if (rc == MW_OK) rc = mw_state_write(store, true, err);
     }
@@ -287,6 +340,7 @@ void mw_entry_offer(mw_store *store, bool idle)
     bool rests = is_at_rest(store);
     mw_store_unlock(store);
     /* Where that fails the store is still ours, and closing it will tell. */
-    if (rests && mw_entry_leave(store, &ignored) != MW_OK) mw_store_park(store, &ignored);
+    mw_rc rc = rests ? mw_entry_leave(store, &ignored) : MW_OK;
+    if (rc != MW_OK && rc != MW_BUSY) mw_store_park(store, &ignored);
     mw_turn_give(store);
 }

@@ -20,6 +20,12 @@ mw_rc mw_entry_leave(mw_store *store, mw_err *err) MW_MUST_USE;
 ** another process's lock until the deadline (MW_BUSY). Requires the turn. */
 mw_rc mw_entry_own(mw_store *store, uint64_t deadline_ns, mw_err *err) MW_MUST_USE;
 
+/* Takes the lock back, for a claim that settles what kept us from being the one. Requires the turn. */
+mw_rc mw_entry_return(mw_store *store, uint64_t deadline_ns, mw_err *err) MW_MUST_USE;
+/* Gives the lock up where we have it and cannot become the one that writes: others may, and what is
+** shown stays. Requires the turn. */
+void mw_entry_give_up(mw_store *store);
+
 /* The same for a flush or a merge: it stays the one until mw_entry_end_job. Takes the turn for a
 ** moment. */
 mw_rc mw_entry_begin_job(mw_store *store, uint64_t deadline_ns, mw_err *err) MW_MUST_USE;

@@ -231,7 +231,6 @@ static mw_rc adopt(mw_store *store, mw_replay *replay, mw_manifest *manifest, ui
     store->durable = replay->end.position;
     store->epoch = epoch;
     store->looking = false;
-    mw_shared_show(store);
     mw_store_unlock(store);
     mw_version_unref(before);
     store->segment = segment;
@@ -288,13 +287,13 @@ static mw_rc replay_and_seal(mw_store *store, mw_manifest *claim, const mw_judge
         uint64_t copied = replay.tail.first_position;
         rc = publish_seal(store, claim, start, copied ? copied : start, &seal, err);
     }
-    if (rc == MW_OK) rc = begin_to_write(store, err);
     if (rc == MW_OK) rc = adopt(store, &replay, seal, epoch, segment, err);
-    if (rc == MW_OK) {
-        store->segment_number = 1;
-        become_owner(store);
-    } else {
+    if (rc != MW_OK) {
         mw_log_segment_close(segment);
+    } else {
+        store->segment_number = 1;
+        rc = begin_to_write(store, err);
+        if (rc == MW_OK) become_owner(store);
     }
     mw_manifest_unref(seal);
     mw_replay_free(store->env, &replay);
@@ -471,15 +470,24 @@ static mw_rc know_own_manifest(mw_store *store, mw_err *err)
     return mw_store_confirm_number(store, number, &there, err);
 }
 
+mw_rc mw_epoch_settled(mw_store *store, mw_err *err)
+{
+    mw_store_lock(store);
+    bool settled = !store->looking || store->undecided_host.size == 0;
+    mw_store_unlock(store);
+    return settled ? MW_OK : undecided(store, err);
+}
+
 mw_rc mw_epoch_own(mw_store *store, mw_err *err)
 {
     if (store->owned) return MW_OK;
     if (store->options.read_only) {
         return mw_fail(err, MW_MISUSE, "%s was opened read-only", store->path);
     }
-    if (store->looking && store->undecided_host.size) return undecided(store, err);
+    mw_rc rc = mw_epoch_settled(store, err);
+    if (rc != MW_OK) return rc;
     if (!store->segment || store->options.shared) return mw_epoch_takeover(store, NULL, err);
-    mw_rc rc = know_own_manifest(store, err);
+    rc = know_own_manifest(store, err);
     if (rc == MW_OK) rc = begin_to_write(store, err);
     if (rc != MW_OK) return rc;
     become_owner(store);

@@ -23,6 +23,9 @@ mw_rc mw_epoch_moved(mw_store *store, bool *moved, mw_err *err) MW_MUST_USE;
 ** found. */
 mw_rc mw_epoch_resume(mw_store *store, const mw_replay *replayed, mw_err *err) MW_MUST_USE;
 
+/* MW_UNDECIDED: the last transaction has to be settled first (mw_db_settle). Takes `mutex`. */
+mw_rc mw_epoch_settled(mw_store *store, mw_err *err) MW_MUST_USE;
+
 /* Makes the store the owner of its epoch if it is not yet: before its first write. Requires the
 ** turn. */
 mw_rc mw_epoch_own(mw_store *store, mw_err *err) MW_MUST_USE;

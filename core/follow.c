@@ -42,7 +42,8 @@ static void pause(mw_store *store)
 static mw_rc open_files(mw_store *store, const mw_replay *replay, mw_files **files, mw_err *err)
 {
     mw_version *current = store->version;
-    if (current && current->manifest->number == replay->manifest->number) {
+    bool same = current && current->manifest->number == replay->manifest->number;
+    if (same && !store->astray) { /* kept already, also when they were ours */
         *files = mw_files_ref(current->files);
         return MW_OK;
     }
@@ -87,6 +88,8 @@ static mw_rc show(mw_store *store, const mw_replay *replay, mw_err *err)
     store->durable = replay->end.position;
     store->epoch = sealed ? sealed->epoch : 0;
     store->looking = true;
+    store->answered = false;
+    mw_buf_free(&store->undecided_host);
     atomic_store(&store->following, true);
     store->env->cond_broadcast(store->env->ctx, store->progress);
     mw_store_unlock(store);
@@ -180,8 +183,8 @@ static mw_rc look_once(mw_store *store, mw_err *err)
     bool known = mw_shared_look(store, &position, &number);
     mw_rc rc = mw_manifest_load_newest(store->env, store->dir, &store->id, &manifest, err);
     if (rc != MW_OK) return rc;
-    bool anew = !known || !store->version || store->astray ||
-                manifest->cursor > store->visible.position;
+    bool anew =
+        !known || !store->version || store->astray || manifest->cursor > store->visible.position;
     rc = anew ? read_anew(store, manifest, err) : read_on(store, manifest, position, err);
     store->astray = store->astray || rc != MW_OK;
     mw_manifest_unref(manifest);
@@ -237,8 +240,14 @@ static mw_rc find_page(mw_store *store, mw_err *err)
 
 mw_rc mw_follow_to_end(mw_store *store, mw_err *err)
 {
+    bool newer = false;
     mw_rc rc = find_page(store, err);
-    bool behind = is_behind(store) || store->astray;
+    mw_store_lock(store);
+    uint64_t number = store->version->manifest->number;
+    mw_store_unlock(store);
+    /* The folder decides: what a sweep keeps must not depend on a page. */
+    if (rc == MW_OK) rc = mw_store_look_above(store, number, &newer, err);
+    bool behind = newer || is_behind(store) || store->astray;
     return rc == MW_OK && behind ? look(store, 0, err) : rc;
 }
 

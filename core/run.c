@@ -80,6 +80,15 @@ void mw_runs_unref(mw_runs *runs)
     mw_free(runs->env, runs);
 }
 
+mw_rc mw_runs_keep(const mw_runs *runs, mw_err *err)
+{
+    mw_rc rc = MW_OK;
+    for (uint32_t i = 0; rc == MW_OK && i < mw_runs_count(runs); i++) {
+        rc = mw_table_keep(runs->runs[i]->table, err);
+    }
+    return rc;
+}
+
 uint32_t mw_runs_count(const mw_runs *runs) { return runs ? runs->count : 0; }
 
 mw_rc mw_runs_find(const mw_runs *runs, mw_slice key, bool *found, bool *tombstone, mw_err *err)

@@ -15,11 +15,11 @@
 typedef struct mw_run {
     const mw_env *env;
     atomic_uint refs;
-    mw_table *table;       /* NULL until mw_run_open                                    */
-    mw_manifest_file file; /* level 0, without a generation; keys: the run's own memory */
-    uint64_t above;        /* its changes lie above this sequence ...                   */
-    uint64_t through;      /* ... up to this one                                        */
-    int64_t delta;         /* of the count, by the changes in it                        */
+    mw_table *table;        /* NULL until mw_run_open                                    */
+    mw_manifest_file file;  /* level 0, without a generation; keys: the run's own memory */
+    uint64_t above;         /* its changes lie above this sequence ...                   */
+    uint64_t through;       /* ... up to this one                                        */
+    int64_t delta;          /* of the count, by the changes in it                        */
     uint64_t logical_bytes; /* of the keys and rows in it                                */
 } mw_run;
 
@@ -48,6 +48,8 @@ mw_rc mw_runs_create(const mw_env *env, const mw_runs *from, uint32_t kept, mw_r
 mw_runs *mw_runs_ref(mw_runs *runs);         /* takes NULL */
 void mw_runs_unref(mw_runs *runs);           /* takes NULL */
 uint32_t mw_runs_count(const mw_runs *runs); /* NULL: 0 */
+mw_rc mw_runs_keep(const mw_runs *runs,
+                   mw_err *err) MW_MUST_USE; /* see mw_table_keep; takes NULL */
 
 /* The newest version of key in the runs. runs: also NULL. */
 mw_rc mw_runs_find(const mw_runs *runs, mw_slice key, bool *found, bool *tombstone,

@@ -89,15 +89,15 @@ static mw_rc map(mw_store *store, int file, bool create, mw_err *err)
     return sys ? mw_fail_sys(err, sys, "mapping", shared_name) : MW_OK;
 }
 
-/* Nobody relies on it before its head is whole. */
+/* Nobody relies on it before its head is whole; then its figures are true. */
 static void begin_page(mw_store *store, const page *head)
 {
     page *at = store->shared;
     bool same = memcmp(at, head, HEAD_BYTES + sizeof head->checksum) == 0;
     if (same) return; /* of this start of the machine: its figures still hold */
     memset(at->magic, 0, sizeof at->magic);
-    put(&at->position, 0);
-    put(&at->manifest, 0);
+    put(&at->position, store->visible.position);
+    put(&at->manifest, store->version->manifest->number);
     memcpy((uint8_t *)at + sizeof magic, (const uint8_t *)head + sizeof magic,
            HEAD_BYTES + sizeof head->checksum - sizeof magic);
     atomic_thread_fence(memory_order_release);
@@ -113,8 +113,8 @@ mw_rc mw_shared_open(mw_store *store, bool create, bool *there, mw_err *err)
     if (store->shared) return MW_OK;
     mw_rc rc = make_head(store, &head, err);
     if (rc != MW_OK) return rc;
-    int sys = mw_env_open(env, store->dir, shared_name, create ? MW_OPEN_ENSURE : MW_OPEN_WRITE,
-                          &file);
+    int sys =
+        mw_env_open(env, store->dir, shared_name, create ? MW_OPEN_ENSURE : MW_OPEN_WRITE, &file);
     if (sys == ENOENT && !create) return MW_OK;
     if (sys) return mw_fail_sys(err, sys, "opening", shared_name);
     rc = map(store, file, create, err);

@@ -56,6 +56,7 @@ mw_rc mw_snapshot_create(mw_store *store, const struct mw_snapshot *of, mw_snaps
     snapshot->overlay = of->overlay ? mw_memtable_ref(of->overlay) : NULL;
     snapshot->overlay_limit = of->overlay_limit;
     snapshot->runs = mw_runs_ref(of->runs);
+    snapshot->kept = false;
     snapshot->taken_ns = store->env->now_ns(store->env->ctx);
     mw_store_lock(store);
     list(store, snapshot);
@@ -91,13 +92,55 @@ void mw_snapshot_release(mw_snapshot *snapshot)
 {
     if (!snapshot || atomic_fetch_sub(&snapshot->refs, 1) != 1) return;
     mw_store *store = snapshot->store;
+    mw_store_lock(store);
+    unlist(store, snapshot);
+    store->ending++;
+    mw_store_unlock(store);
     mw_version_unref(snapshot->version);
     mw_memtable_unref(snapshot->overlay);
     mw_runs_unref(snapshot->runs);
     mw_store_lock(store);
-    unlist(store, snapshot);
+    store->ending--;
     mw_store_unlock(store);
     mw_free(store->env, snapshot);
+}
+
+/* One that reads from files which are not kept yet; what it reads from is referenced. */
+static bool next_to_keep(mw_store *store, mw_version **version, mw_runs **runs)
+{
+    mw_store_lock(store);
+    mw_snapshot *at = store->snapshot_oldest;
+    while (at && at->kept) at = at->newer;
+    if (at) {
+        *version = mw_version_ref(at->version);
+        *runs = mw_runs_ref(at->runs);
+        at->kept = true;
+    }
+    mw_store_unlock(store);
+    return at != NULL;
+}
+
+static void forget_kept(mw_store *store)
+{
+    mw_store_lock(store);
+    for (mw_snapshot *at = store->snapshot_oldest; at; at = at->newer) at->kept = false;
+    mw_store_unlock(store);
+}
+
+mw_rc mw_snapshots_keep(mw_store *store, mw_err *err)
+{
+    mw_version *version = mw_store_version(store);
+    mw_runs *runs = NULL;
+    mw_rc rc = mw_version_keep(version, err);
+    mw_version_unref(version);
+    forget_kept(store);
+    while (rc == MW_OK && next_to_keep(store, &version, &runs)) {
+        rc = mw_version_keep(version, err);
+        if (rc == MW_OK) rc = mw_runs_keep(runs, err);
+        mw_version_unref(version);
+        mw_runs_unref(runs);
+    }
+    return rc;
 }
 
 int64_t mw_snapshot_count(const mw_snapshot *snapshot) { return snapshot->count; }
@@ -113,9 +156,9 @@ typedef struct finder {
 struct mw_cursor {
     mw_snapshot *snapshot;
     uint32_t column_count;
-    mw_iter *merge;      /* of everything, NULL until a range is asked for            */
-    finder *finders;     /* per generation and base level, made when find comes there */
-    mw_iter **runs;      /* per run that the snapshot sees, newest first, made likewise */
+    mw_iter *merge;  /* of everything, NULL until a range is asked for            */
+    finder *finders; /* per generation and base level, made when find comes there */
+    mw_iter **runs;  /* per run that the snapshot sees, newest first, made likewise */
     uint32_t run_count;
     const mw_node *node; /* find: the id is in memory                                 */
     mw_iter *at;         /* where the cursor stands otherwise: merge or one of finders */

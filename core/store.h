@@ -70,6 +70,7 @@ typedef struct mw_store {
     mw_version *version; /* [m] the current one                                     */
     mw_own_manifest own; /* [m] of its manifest, where the number is the same       */
     uint64_t snapshots;  /* [m] alive                                               */
+    uint32_t ending;                     /* [m] others, which let go of their files just now */
     struct mw_snapshot *snapshot_oldest; /* [m] of those */
     struct mw_snapshot *snapshot_newest; /* [m] */
     uint64_t table_number; /* [m] of the newest table file made                       */

@@ -56,6 +56,7 @@ struct mw_table {
     uint64_t cache_file;
     _Atomic uint32_t references;
     _Atomic bool doomed;
+    _Atomic bool kept; /* open until it goes: one pin of MW_PART_FILE is its own */
     bool knows_props; /* the manifest's, which the file must match; else they are the file's */
     bool knows_keys;  /* so */
     char name[MW_TABLE_NAME_BYTES];

@@ -256,6 +256,7 @@ static void free_table(mw_table *table)
     const mw_env *env = table->env;
     mw_table_pool *pool = table->pool;
     bool closing = mw_table_pool_retired(pool);
+    if (atomic_load(&table->kept)) mw_table_unpin(table, MW_PART_FILE);
     mw_table_pool_leave(table);
     if (!closing) mw_cache_drop_file(table->cache, table->cache_file);
     bool doomed = atomic_load_explicit(&table->doomed, memory_order_relaxed);
@@ -309,6 +310,17 @@ void mw_table_doom(mw_table *table)
     atomic_store_explicit(&table->doomed, true, memory_order_relaxed);
 }
 
+mw_rc mw_table_keep(mw_table *table, mw_err *err)
+{
+    if (!atomic_load(&table->kept)) {
+        mw_rc rc = mw_table_pin(table, MW_PART_FILE, err);
+        if (rc != MW_OK) return rc;
+        if (atomic_exchange(&table->kept, true)) mw_table_unpin(table, MW_PART_FILE);
+    }
+    atomic_store_explicit(&table->doomed, false, memory_order_relaxed);
+    return MW_OK;
+}
+
 void mw_table_unref(mw_table *table)
 {
     if (!table) return;
@@ -318,35 +330,17 @@ void mw_table_unref(mw_table *table)
 
 /* ---- what is known without reading --------------------------------------------------------- */
 
-const mw_table_props *mw_table_properties(const mw_table *table)
-{
-    return &table->props;
-}
+const mw_table_props *mw_table_properties(const mw_table *table) { return &table->props; }
 
-const char *mw_table_file_name(const mw_table *table)
-{
-    return table->name;
-}
+const char *mw_table_file_name(const mw_table *table) { return table->name; }
 
-mw_slice mw_table_first_key(const mw_table *table)
-{
-    return table->keys.min;
-}
+mw_slice mw_table_first_key(const mw_table *table) { return table->keys.min; }
 
-mw_slice mw_table_last_key(const mw_table *table)
-{
-    return table->keys.max;
-}
+mw_slice mw_table_last_key(const mw_table *table) { return table->keys.max; }
 
-uint64_t mw_table_number(const mw_table *table)
-{
-    return table->number;
-}
+uint64_t mw_table_number(const mw_table *table) { return table->number; }
 
-uint64_t mw_table_epoch(const mw_table *table)
-{
-    return table->epoch;
-}
+uint64_t mw_table_epoch(const mw_table *table) { return table->epoch; }
 
 /* ---- looking up ---------------------------------------------------------------------------- */
 

@@ -35,6 +35,9 @@ void mw_table_unref(mw_table *table);    /* thread-safe, takes NULL; the last on
 /* Nothing lists the file any more: it is removed when the last reference goes; best effort, what
 ** stays is swept when the store is opened again. Thread-safe, needs a reference. */
 void mw_table_doom(mw_table *table);
+/* Others write from now on: they may remove the file, and give its name to another. It is opened, stays
+** open as long as the table lives, and is theirs to remove. Thread-safe, needs a reference. */
+mw_rc mw_table_keep(mw_table *table, mw_err *err) MW_MUST_USE;
 
 const mw_table_props *mw_table_properties(const mw_table *table);
 const char *mw_table_file_name(const mw_table *table);

@@ -214,14 +214,13 @@ static mw_rc check_presence(const mw_files_source *source, const mw_files *files
 }
 
 /* What is open outlives its name. */
-static mw_rc hold_all(mw_files *files, mw_err *err)
+static mw_rc keep_files(const mw_files *files, mw_err *err)
 {
-    while (files->held < files->table_count) {
-        mw_rc rc = mw_table_pin(files->tables[files->held], MW_PART_FILE, err);
-        if (rc != MW_OK) return rc;
-        files->held++;
+    mw_rc rc = MW_OK;
+    for (uint32_t i = 0; rc == MW_OK && i < files->table_count; i++) {
+        rc = mw_table_keep(files->tables[i], err);
     }
-    return MW_OK;
+    return rc;
 }
 
 mw_rc mw_files_open(const mw_files_source *source, mw_manifest *manifest, mw_files **out,
@@ -236,7 +235,7 @@ mw_rc mw_files_open(const mw_files_source *source, mw_manifest *manifest, mw_fil
     files->tables = mw_alloc_zero(source->env, manifest->file_count * sizeof(mw_table *));
     mw_rc rc = files->tables ? MW_OK : mw_fail(err, MW_NOMEM, "no memory for a version");
     if (rc == MW_OK) rc = fill_files(source, manifest, files, err);
-    if (rc == MW_OK && source->hold) rc = hold_all(files, err);
+    if (rc == MW_OK && source->hold) rc = keep_files(files, err);
     if (rc == MW_OK && !source->from && !source->hold) rc = check_presence(source, files, err);
     if (rc == MW_OK) {
         *out = files;
@@ -255,7 +254,6 @@ mw_files *mw_files_ref(mw_files *files)
 void mw_files_unref(mw_files *files)
 {
     if (!files || atomic_fetch_sub(&files->refs, 1) != 1) return;
-    for (uint32_t i = 0; i < files->held; i++) mw_table_unpin(files->tables[i], MW_PART_FILE);
     for (uint32_t i = 0; i < files->table_count; i++) mw_table_unref(files->tables[i]);
     mw_manifest_unref(files->manifest);
     mw_free(files->env, files->tables);
@@ -303,6 +301,15 @@ void mw_version_unref(mw_version *version)
     mw_free(version->env, version);
 }
 
+mw_rc mw_version_keep(const mw_version *version, mw_err *err)
+{
+    mw_rc rc = keep_files(version->files, err);
+    for (uint32_t i = 0; rc == MW_OK && i < version->generation_count; i++) {
+        rc = mw_runs_keep(mw_generation_runs(version->generations[i], UINT64_MAX), err);
+    }
+    return rc;
+}
+
 mw_table *mw_version_base_table(const mw_version *version, uint32_t level, mw_slice key,
                                 uint32_t *index)
 {
@@ -314,8 +321,7 @@ mw_table *mw_version_base_table(const mw_version *version, uint32_t level, mw_sl
     return version->tables[*index];
 }
 
-mw_rc mw_version_level_iter(const mw_version *version, mw_file_run run, mw_iter **iter,
-                            mw_err *err)
+mw_rc mw_version_level_iter(const mw_version *version, mw_file_run run, mw_iter **iter, mw_err *err)
 {
     mw_level_source source = {version->env, version->manifest, version->tables, run};
     return mw_level_iter(&source, iter, err);

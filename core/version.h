@@ -44,7 +44,6 @@ typedef struct mw_files {
     mw_manifest *manifest;
     mw_table **tables; /* newest first: generations, then the base; the manifest's list, reversed */
     uint32_t table_count;
-    uint32_t held;    /* so many of the tables are kept open, the first ones */
     mw_levels levels; /* of the manifest */
 } mw_files;
 
@@ -77,8 +76,8 @@ typedef struct mw_files_source {
     const mw_env *env;
     int dir;
     mw_table_pool *pool;
-    const mw_schema *schema; /* outlives the tables */
-    const mw_files *from;    /* NULL: the store is being opened */
+    const mw_schema *schema;           /* outlives the tables */
+    const mw_files *from;              /* NULL: the store is being opened */
     mw_generation *const *generations; /* whose runs may have been listed meanwhile */
     uint32_t generation_count;
     bool hold; /* another process may remove the files: they are opened and kept open */
@@ -102,6 +101,8 @@ void mw_version_set_files(mw_version *version, mw_files *files);
 void mw_version_add_generation(mw_version *version, mw_generation *generation);
 mw_version *mw_version_ref(mw_version *version);
 void mw_version_unref(mw_version *version); /* takes NULL */
+/* Of all its files: see mw_table_keep. */
+mw_rc mw_version_keep(const mw_version *version, mw_err *err) MW_MUST_USE;
 
 /* Does key live among the versions with sequence <= limit? */
 mw_rc mw_version_lives(const mw_version *version, mw_slice key, uint64_t limit, bool *lives,

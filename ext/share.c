@@ -52,8 +52,12 @@ static mx_store *stores; /* under mutex */
 
 static void before_fork(void) { pthread_mutex_lock(&mutex); }
 static void in_parent(void) { pthread_mutex_unlock(&mutex); }
+/* Else the child would keep the lock of a store for a parent that was killed. */
 static void in_child(void)
 {
+    for (mx_store *store = stores; store; store = store->next) {
+        if (store->state == OPEN) mw_db_forked(store->db);
+    }
     stores = NULL;
     pthread_mutex_unlock(&mutex);
 }

@@ -366,11 +366,17 @@ static mw_rc take_turn(const mx_vtab *vtab, mx_txn *txn, mw_err *err)
     if (rc != MW_BUSY && rc != MW_UNDECIDED) return rc;
     uint64_t wait_ms = mx_txn_busy_timeout_ms(txn->connection->db);
     if (rc == MW_BUSY && wait_ms == 0) return rc;
-    mx_err_clear(err);
-    if (rc == MW_UNDECIDED) rc = mx_host_settle(vtab, txn->db, wait_ms, err);
-    if (rc != MW_OK && rc != MW_BUSY) return rc;
-    mx_err_clear(err);
-    return mw_txn_begin(txn->db, wait_ms, &txn->open, err);
+    if (rc == MW_BUSY) {
+        mx_err_clear(err);
+        rc = mw_txn_begin(txn->db, wait_ms, &txn->open, err);
+    }
+    /* The first answer may be good for reading only; the second one tells what writing lacks. */
+    for (int tries = 2; rc == MW_UNDECIDED && tries > 0; tries--) {
+        mx_err_clear(err);
+        rc = mx_host_settle(vtab, txn->db, wait_ms, err);
+        if (rc == MW_OK) rc = mw_txn_begin(txn->db, wait_ms, &txn->open, err);
+    }
+    return rc;
 }
 
 /* What the transaction has read is the newest state no more: a change that rests on it would undo
