@@ -413,6 +413,12 @@ mw_rc mw_db_pause(mw_db *db, uint64_t wait_ms, void (*visit)(void *arg, const mw
     return rc;
 }
 
+mw_rc mw_db_await(mw_db *db, bool decided, uint64_t wait_ms, mw_err *err)
+{
+    mw_store *store = store_of(db);
+    return mw_entry_await(store, decided, mw_store_deadline(store, wait_ms), err);
+}
+
 mw_pledged mw_db_pledged(mw_db *db)
 {
     mw_store *store = store_of(db);

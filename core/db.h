@@ -107,6 +107,12 @@ mw_rc mw_db_refresh(mw_db *db, mw_err *err) MW_MUST_USE;
 mw_rc mw_db_pause(mw_db *db, uint64_t wait_ms, void (*visit)(void *arg, const mw_pledged *pledged),
                   void *arg, mw_err *err) MW_MUST_USE;
 
+/* Before reading: waits until a pledge that is under way is kept or taken back; decided: also one of a
+** writer that lives, for a caller who has the host's write lock, or else knows that the host has
+** decided. What a dead writer has left makes mw_db_undecided true. Requires that the caller has no
+** pledge under way himself. */
+mw_rc mw_db_await(mw_db *db, bool decided, uint64_t wait_ms, mw_err *err) MW_MUST_USE;
+
 /* The newest pledge that was kept. */
 mw_pledged mw_db_pledged(mw_db *db);
 

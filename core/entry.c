@@ -18,6 +18,7 @@
 #include "epoch.h"
 #include "follow.h"
 #include "leftovers.h"
+#include "shared.h"
 #include "snapshot.h"
 #include "state.h"
 
@@ -250,6 +251,64 @@ mw_rc mw_entry_return(mw_store *store, uint64_t deadline_ns, mw_err *err)
     atomic_store(&store->following, false);
     env->mutex_unlock(env->ctx, store->follow_mutex);
     return MW_OK;
+}
+
+typedef enum under_way { NOTHING, OURS, ANOTHERS, DEAD_ONES } under_way;
+
+/* Has it been decided, or whose is it? */
+static mw_rc look_for_prepare(mw_store *store, under_way *whose, mw_err *err)
+{
+    const mw_env *env = store->env;
+    mw_point visible;
+    uint64_t prepare = 0;
+    mw_store_lock(store);
+    bool following = atomic_load(&store->following);
+    if (!following) prepare = store->stopped.rc == MW_OK ? store->prepare : 0;
+    if (following) (void)!mw_shared_look_prepare(store, &prepare);
+    visible = store->visible;
+    mw_store_unlock(store);
+    *whose = prepare <= visible.position ? NOTHING : following ? ANOTHERS : OURS;
+    if (*whose != ANOTHERS) return MW_OK;
+    bool held = true;
+    int sys = env->file_lock_test(env->ctx, store->lock_file, LOCK_BYTE, 1, &held);
+    if (sys) return mw_fail_sys(err, sys, "asking who has the lock of", store->path);
+    if (!held) *whose = DEAD_ONES;
+    return MW_OK;
+}
+
+/* Whoever takes the lock finds what the dead one has left, or what another one has made of it. */
+static mw_rc look_at_dead(mw_store *store, uint64_t deadline_ns, mw_err *err)
+{
+    mw_rc rc = mw_turn_take(store, deadline_ns, err);
+    if (rc != MW_OK) return rc;
+    rc = mw_entry_own(store, deadline_ns, err);
+    mw_turn_give(store);
+    mw_entry_offer(store, false);
+    return rc == MW_UNDECIDED ? MW_OK : rc;
+}
+
+mw_rc mw_entry_await(mw_store *store, bool hosts, uint64_t deadline_ns, mw_err *err)
+{
+    const mw_env *env = store->env;
+    if (store->options.read_only || store->options.shared) return MW_OK;
+    for (;;) {
+        under_way whose;
+        mw_err ignored = {0};
+        mw_rc rc = look_for_prepare(store, &whose, err);
+        if (rc != MW_OK || whose == NOTHING) return rc;
+        if (mw_epoch_settled(store, &ignored) != MW_OK) return MW_OK;
+        rc = mw_follow(store, err);
+        if (rc == MW_OK) rc = look_for_prepare(store, &whose, err);
+        if (rc != MW_OK || whose == NOTHING) return rc;
+        if (whose == DEAD_ONES) return look_at_dead(store, deadline_ns, err);
+        if (!hosts) return MW_OK;
+        if (env->now_ns(env->ctx) >= deadline_ns) {
+            return mw_fail(err, MW_BUSY,
+                           "a transaction over %s and its database file does not come to its end",
+                           store->path);
+        }
+        pause(store);
+    }
 }
 
 mw_rc mw_entry_begin_job(mw_store *store, uint64_t deadline_ns, mw_err *err)

@@ -20,6 +20,11 @@ mw_rc mw_entry_leave(mw_store *store, mw_err *err) MW_MUST_USE;
 ** another process's lock until the deadline (MW_BUSY). Requires the turn. */
 mw_rc mw_entry_own(mw_store *store, uint64_t deadline_ns, mw_err *err) MW_MUST_USE;
 
+/* Until nothing is under way that a host decides about (hosts: also where its writer lives: for who
+** knows that the host has decided). A dead writer's is looked at: mw_epoch_settled tells. MW_BUSY:
+** it was still under way at the deadline. Not for whoever has such a transaction himself. */
+mw_rc mw_entry_await(mw_store *store, bool hosts, uint64_t deadline_ns, mw_err *err) MW_MUST_USE;
+
 /* Takes the lock back, for a claim that settles what kept us from being the one. Requires the turn. */
 mw_rc mw_entry_return(mw_store *store, uint64_t deadline_ns, mw_err *err) MW_MUST_USE;
 /* Gives the lock up where we have it and cannot become the one that writes: others may, and what is

@@ -255,7 +255,10 @@ static mw_rc begin_to_write(mw_store *store, mw_err *err)
     if (store->options.shared) return mw_state_write(store, false, err);
     mw_store_lock(store);
     mw_rc rc = mw_shared_open(store, true, &there, err);
-    if (rc == MW_OK && store->version) mw_shared_show(store);
+    if (rc == MW_OK) {
+        mw_shared_show(store);
+        mw_shared_show_prepare(store); /* a dead writer's is settled */
+    }
     mw_store_unlock(store);
     return rc == MW_OK ? mw_state_write(store, false, err) : rc;
 }

@@ -6,13 +6,17 @@
 **     40  8   XXH3-64 of the first 40 bytes, seeded as in the other files
 **     48  8   published position     56  8  its complement
 **     64  8   number of the manifest 72  8  its complement
+**     80  8   newest prepare         88  8  its complement
 **
 ** A word and its complement are two stores. Whoever reads them at the moment between sees that they
 ** do not fit, and looks again; two that never fit are damage, and the page says nothing.
 **
 ** Only the holder of the store's lock stores here, and only what is so already: a position after its
 ** entries were published, a manifest after it was installed. So both only rise, as long as the
-** machine runs. A killed process leaves what was true at its end. */
+** machine runs. A killed process leaves what was true at its end.
+**
+** The newest prepare is the position of one that a transaction of the host decides about. Above the
+** published position it is under way: the host may have committed already. */
 #include "shared.h"
 
 #include "hash.h"
@@ -39,6 +43,7 @@ typedef struct page {
     uint64_t checksum;
     word position;
     word manifest;
+    word prepare;
 } page;
 static_assert(offsetof(page, checksum) == HEAD_BYTES, "the checksum follows the head");
 static_assert(sizeof(page) <= PAGE_BYTES, "it is a page");
@@ -98,6 +103,7 @@ static void begin_page(mw_store *store, const page *head)
     memset(at->magic, 0, sizeof at->magic);
     put(&at->position, store->visible.position);
     put(&at->manifest, store->version->manifest->number);
+    put(&at->prepare, store->prepare);
     memcpy((uint8_t *)at + sizeof magic, (const uint8_t *)head + sizeof magic,
            HEAD_BYTES + sizeof head->checksum - sizeof magic);
     atomic_thread_fence(memory_order_release);
@@ -138,6 +144,18 @@ void mw_shared_show(mw_store *store)
     if (!at || atomic_load(&store->following)) return;
     put(&at->position, store->visible.position);
     put(&at->manifest, store->version->manifest->number);
+}
+
+void mw_shared_show_prepare(mw_store *store)
+{
+    page *at = store->shared;
+    if (at && !atomic_load(&store->following)) put(&at->prepare, store->prepare);
+}
+
+bool mw_shared_look_prepare(const mw_store *store, uint64_t *prepare)
+{
+    page *at = store->shared;
+    return at && get(&at->prepare, prepare);
 }
 
 bool mw_shared_look(const mw_store *store, uint64_t *position, uint64_t *manifest)

@@ -17,6 +17,9 @@ void mw_shared_close(mw_store *store); /* also when it is not open */
 /* Shows what is visible and in force now, if the page is open. Requires `mutex`, and that the store
 ** is not followed. */
 void mw_shared_show(mw_store *store);
+/* The same for the newest prepare, before the host commits. */
+void mw_shared_show_prepare(mw_store *store);
+bool mw_shared_look_prepare(const mw_store *store, uint64_t *prepare);
 
 /* The page's figures; false: it has none that can be relied on. Takes no lock. */
 bool mw_shared_look(const mw_store *store, uint64_t *position, uint64_t *manifest);

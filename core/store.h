@@ -70,7 +70,7 @@ typedef struct mw_store {
     mw_version *version; /* [m] the current one                                     */
     mw_own_manifest own; /* [m] of its manifest, where the number is the same       */
     uint64_t snapshots;  /* [m] alive                                               */
-    uint32_t ending;                     /* [m] others, which let go of their files just now */
+    uint32_t ending;     /* [m] others, which let go of their files just now */
     struct mw_snapshot *snapshot_oldest; /* [m] of those */
     struct mw_snapshot *snapshot_newest; /* [m] */
     uint64_t table_number; /* [m] of the newest table file made                       */
@@ -79,14 +79,14 @@ typedef struct mw_store {
     struct mw_waiter *turn_first; /* [m] who waits for the turn, in order of arrival  */
     struct mw_waiter *turn_last;  /* [m] */
 
-    bool owned;              /* [turn] written, [m] read: we may write, our epoch is sealed */
-    uint64_t epoch;          /* [turn] written, [m] read: our epoch once owned          */
-    bool looking;            /* [turn] written, [m] read: reads only, see mw_epoch_look */
-    atomic_bool following;   /* another process may write (follow.h)                    */
-    uint32_t jobs;           /* [m] flushes and merges that rely on our being the owner     */
-    void *shared;            /* [m] the page, NULL: not mapped (shared.h)                       */
-    mw_log_place place;      /* [follow] where the log is read on                               */
-    bool astray;             /* [follow] that has failed half-way: everything is read anew      */
+    bool owned;            /* [turn] written, [m] read: we may write, our epoch is sealed */
+    uint64_t epoch;        /* [turn] written, [m] read: our epoch once owned          */
+    bool looking;          /* [turn] written, [m] read: reads only, see mw_epoch_look */
+    atomic_bool following; /* another process may write (follow.h)                    */
+    uint32_t jobs;         /* [m] flushes and merges that rely on our being the owner     */
+    void *shared;          /* [m] the page, NULL: not mapped (shared.h)                       */
+    mw_log_place place;    /* [follow] where the log is read on                               */
+    bool astray;           /* [follow] that has failed half-way: everything is read anew      */
     mw_mutex *follow_mutex;
     mw_buf undecided_host;   /* [turn] path of the host that has to decide, empty: none */
     mw_log_reader *watched;  /* [turn] read_only: stands at the end of the log, NULL: it has none */
@@ -98,6 +98,7 @@ typedef struct mw_store {
 
     mw_point queued;                /* [m] behind the newest entry that has a position         */
     mw_point visible;               /* [m] behind the newest published entry                   */
+    uint64_t prepare;               /* [m] position of our newest prepare for a host           */
     uint64_t durable;               /* [m] highest position known durable                      */
     struct mw_request *queue_first; /* [m] entries without a result, in position order */
     struct mw_request *queue_last;  /* [m] */

@@ -37,6 +37,7 @@
 #include "entry.h"
 #include "flush.h"
 #include "overlay.h"
+#include "shared.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -545,7 +546,15 @@ mw_rc mw_txn_pledge(mw_txn *txn, const mw_pledge *pledge, mw_err *err)
         return mw_fail(err, MW_TOOBIG, "the path of the database file is too long: %zu bytes",
                        strlen(pledge->host));
     }
-    return prepare(txn, MW_TXN_FULL, pledge, err);
+    mw_store *store = txn->store;
+    mw_rc rc = prepare(txn, MW_TXN_FULL, pledge, err);
+    if (rc == MW_OK && txn->written) {
+        mw_store_lock(store);
+        store->prepare = txn->entry.request.after.position;
+        mw_shared_show_prepare(store);
+        mw_store_unlock(store);
+    }
+    return rc;
 }
 
 /* The state behind a pledged entry that counts. */

@@ -750,12 +750,26 @@ static int begin_moment(mx_vtab *vtab, mx_txn *txn)
     return SQLITE_OK;
 }
 
+/* Whoever has the write lock of the database file sees what others have committed in it: then their
+** rows here are about to come. And a killed one's may be there already, or may never come. */
+static int await_others(mx_vtab *vtab, mx_txn *txn)
+{
+    enum { AWAIT_MS = 5000 };
+    if (txn->open || txn->moment) return SQLITE_OK;
+    mw_err err;
+    mx_err_clear(&err);
+    bool locked = sqlite3_txn_state(vtab->connection->db, vtab->schema) == SQLITE_TXN_WRITE;
+    if (mw_db_await(txn->db, locked, AWAIT_MS, &err) != MW_OK) return mx_txn_fail(vtab, &err);
+    return settle(vtab, txn->store, &vtab->base.zErrMsg);
+}
+
 /* Ready to read; the pioneer itself can only be read while it is there. */
 static int make_readable(mx_vtab *vtab, mx_txn **txn)
 {
     int rc = make_ready(vtab, txn);
     if (rc == SQLITE_OK && vtab != (*txn)->pioneer) rc = undo_vanished(vtab, *txn);
     mx_moment_look(vtab->connection);
+    if (rc == SQLITE_OK) rc = await_others(vtab, *txn);
     return rc == SQLITE_OK ? begin_moment(vtab, *txn) : rc;
 }
 
