@@ -362,6 +362,8 @@ mw_rc mw_db_settle(mw_db *db, uint64_t wait_ms, const mw_judge *judge, mw_err *e
     mw_buf host;
     mw_rc rc = mw_turn_take(store, mw_store_deadline(store, wait_ms), err);
     if (rc != MW_OK) return rc;
+    mw_err ignored = {0};
+    (void)!mw_follow(store, &ignored); /* another process may have settled it */
     rc = host_to_ask(store, &host, err);
     bool needed = rc == MW_OK && host.size > 0; /* else somebody has been quicker */
     /* The host's lock first, ours afterwards: so does whoever writes to both. */

@@ -242,6 +242,8 @@ static void become_owner(mw_store *store)
 {
     mw_store_lock(store);
     store->owned = true;
+    store->answered = false;
+    mw_buf_free(&store->undecided_host); /* it is settled */
     bool background = store->options.background;
     store->env->cond_signal(store->env->ctx, store->work);
     mw_store_unlock(store);
@@ -267,8 +269,9 @@ static mw_rc undecided(const mw_store *store, mw_err *err)
 {
     return mw_fail(
         err, MW_UNDECIDED,
-        "the last transaction of %s was under way together with its database file, which "
-        "has to say whether it happened: write to the table once",
+        "the last transaction of %s was under way together with its database file when its process "
+        "ended, and the file has not been asked yet whether it happened: SELECT from the table, then "
+        "try again",
         store->path);
 }
 

@@ -402,11 +402,16 @@ static mw_rc decide(void *arg, const mw_pledge *pledge, bool *committed, mw_err 
 
 mw_rc mx_host_settle(const mx_vtab *vtab, mw_db *db, uint64_t wait_ms, mw_err *err)
 {
-    judge self = {
-        .vtab = vtab,
-        .wait_ms = wait_ms,
-        .read_only = mw_db_options(db).read_only,
-    };
+    enum { SLICE_MS = 50 };
+    judge self = {.vtab = vtab, .read_only = mw_db_options(db).read_only};
     mw_judge face = {&self, open_judge, decide, close_judge};
-    return mw_db_settle(db, wait_ms, &face, err);
+    /* Others write to the file meanwhile, and the first of them settles it. */
+    for (;;) {
+        self.wait_ms = wait_ms < SLICE_MS ? wait_ms : SLICE_MS;
+        wait_ms -= self.wait_ms;
+        mw_rc rc = mw_db_settle(db, self.wait_ms, &face, err);
+        bool again = (rc == MW_UNDECIDED || rc == MW_BUSY) && wait_ms > 0;
+        if (!again) return rc;
+        mx_err_clear(err);
+    }
 }
