@@ -110,7 +110,9 @@ static void rest(mw_store *store, uint64_t until, rest_state *state)
     bool in_time = env->cond_wait(env->ctx, store->work, store->mutex, until);
     if (!watch || in_time || store->closing) return;
     mw_store_unlock(store);
-    mw_entry_offer(store, ++state->offers >= OFFERS_MAX);
+    bool idle = ++state->offers >= OFFERS_MAX;
+    if (idle) state->offers = 0;
+    mw_entry_offer(store, idle);
     mw_store_lock(store);
 }
 

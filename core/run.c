@@ -89,6 +89,11 @@ mw_rc mw_runs_keep(const mw_runs *runs, mw_err *err)
     return rc;
 }
 
+void mw_runs_let_go(const mw_runs *runs)
+{
+    for (uint32_t i = 0; i < mw_runs_count(runs); i++) mw_table_let_go(runs->runs[i]->table);
+}
+
 uint32_t mw_runs_count(const mw_runs *runs) { return runs ? runs->count : 0; }
 
 mw_rc mw_runs_find(const mw_runs *runs, mw_slice key, bool *found, bool *tombstone, mw_err *err)

@@ -48,8 +48,10 @@ mw_rc mw_runs_create(const mw_env *env, const mw_runs *from, uint32_t kept, mw_r
 mw_runs *mw_runs_ref(mw_runs *runs);         /* takes NULL */
 void mw_runs_unref(mw_runs *runs);           /* takes NULL */
 uint32_t mw_runs_count(const mw_runs *runs); /* NULL: 0 */
-mw_rc mw_runs_keep(const mw_runs *runs,
-                   mw_err *err) MW_MUST_USE; /* see mw_table_keep; takes NULL */
+/* See mw_table_keep; both take NULL. */
+mw_rc mw_runs_keep(const mw_runs *runs, mw_err *err) MW_MUST_USE;
+void mw_runs_let_go(const mw_runs *runs);
+void mw_runs_let_go(const mw_runs *runs); /* takes NULL */
 
 /* The newest version of key in the runs. runs: also NULL. */
 mw_rc mw_runs_find(const mw_runs *runs, mw_slice key, bool *found, bool *tombstone,

@@ -120,26 +120,40 @@ static bool next_to_keep(mw_store *store, mw_version **version, mw_runs **runs)
     return at != NULL;
 }
 
-static void forget_kept(mw_store *store)
+static void begin_again(mw_store *store)
 {
     mw_store_lock(store);
     for (mw_snapshot *at = store->snapshot_oldest; at; at = at->newer) at->kept = false;
     mw_store_unlock(store);
 }
 
-mw_rc mw_snapshots_keep(mw_store *store, mw_err *err)
+static mw_rc keep(const mw_version *version, const mw_runs *runs, mw_err *err)
+{
+    mw_rc rc = mw_version_keep(version, err);
+    return rc == MW_OK ? mw_runs_keep(runs, err) : rc;
+}
+
+/* What is listed now is ours to remove, as long as we do not give up the turn. */
+static void let_go(mw_store *store)
 {
     mw_version *version = mw_store_version(store);
-    mw_runs *runs = NULL;
-    mw_rc rc = mw_version_keep(version, err);
+    mw_version_let_go(version);
     mw_version_unref(version);
-    forget_kept(store);
+}
+
+mw_rc mw_snapshots_keep(mw_store *store, mw_err *err)
+{
+    mw_runs *runs = NULL;
+    mw_version *version = mw_store_version(store);
+    mw_rc rc = keep(version, NULL, err);
+    mw_version_unref(version);
+    begin_again(store);
     while (rc == MW_OK && next_to_keep(store, &version, &runs)) {
-        rc = mw_version_keep(version, err);
-        if (rc == MW_OK) rc = mw_runs_keep(runs, err);
+        rc = keep(version, runs, err);
         mw_version_unref(version);
         mw_runs_unref(runs);
     }
+    if (rc != MW_OK) let_go(store);
     return rc;
 }
 

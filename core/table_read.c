@@ -321,6 +321,11 @@ mw_rc mw_table_keep(mw_table *table, mw_err *err)
     return MW_OK;
 }
 
+void mw_table_let_go(mw_table *table)
+{
+    if (atomic_exchange(&table->kept, false)) mw_table_unpin(table, MW_PART_FILE);
+}
+
 void mw_table_unref(mw_table *table)
 {
     if (!table) return;

@@ -38,6 +38,8 @@ void mw_table_doom(mw_table *table);
 /* Others write from now on: they may remove the file, and give its name to another. It is opened, stays
 ** open as long as the table lives, and is theirs to remove. Thread-safe, needs a reference. */
 mw_rc mw_table_keep(mw_table *table, mw_err *err) MW_MUST_USE;
+/* They do not write after all: the file may be closed when descriptors are needed. */
+void mw_table_let_go(mw_table *table);
 
 const mw_table_props *mw_table_properties(const mw_table *table);
 const char *mw_table_file_name(const mw_table *table);

@@ -310,6 +310,14 @@ mw_rc mw_version_keep(const mw_version *version, mw_err *err)
     return rc;
 }
 
+void mw_version_let_go(const mw_version *version)
+{
+    for (uint32_t i = 0; i < version->table_count; i++) mw_table_let_go(version->tables[i]);
+    for (uint32_t i = 0; i < version->generation_count; i++) {
+        mw_runs_let_go(mw_generation_runs(version->generations[i], UINT64_MAX));
+    }
+}
+
 mw_table *mw_version_base_table(const mw_version *version, uint32_t level, mw_slice key,
                                 uint32_t *index)
 {

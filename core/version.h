@@ -103,6 +103,7 @@ mw_version *mw_version_ref(mw_version *version);
 void mw_version_unref(mw_version *version); /* takes NULL */
 /* Of all its files: see mw_table_keep. */
 mw_rc mw_version_keep(const mw_version *version, mw_err *err) MW_MUST_USE;
+void mw_version_let_go(const mw_version *version);
 
 /* Does key live among the versions with sequence <= limit? */
 mw_rc mw_version_lives(const mw_version *version, mw_slice key, uint64_t limit, bool *lives,
