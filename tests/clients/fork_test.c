@@ -174,6 +174,40 @@ static void a_child_that_lives_on_keeps_no_lock(void **state)
     waitpid(child, NULL, 0);
 }
 
+/* The parent is killed, its child lives on: nobody has to wait for the child. */
+static void a_child_keeps_no_lock_for_a_killed_parent(void **state)
+{
+    (void)state;
+    pid_t child = 0;
+    int tell[2];
+    assert_int_equal(pipe(tell), 0);
+    pid_t writer = fork();
+    if (writer == 0) {
+        client_is_worker = true;
+        sqlite3 *db = client_open(file);
+        client_run(db, "CREATE VIRTUAL TABLE t USING memwal(id INTEGER PRIMARY KEY, v);"
+                       "INSERT INTO t VALUES(1, 'a')");
+        child = fork();
+        if (child == 0) {
+            alarm(SECONDS_MAX);
+            for (;;) pause();
+        }
+        if (!client_write_all(tell[1], &child, sizeof child)) client_fail("nobody reads");
+        kill(getpid(), SIGKILL);
+    }
+    assert_true(client_read_all(tell[0], &child, sizeof child));
+    waitpid(writer, NULL, 0);
+    close(tell[0]);
+    close(tell[1]);
+    sqlite3 *db = client_open(file);
+    sqlite3_busy_timeout(db, 5000);
+    client_run(db, "INSERT INTO t VALUES(2, 'b')");
+    assert_int_equal(client_ask(db, "SELECT count(*) FROM t"), 2);
+    client_check_store(db);
+    client_close(db);
+    kill(child, SIGKILL); /* it is nobody's child by now */
+}
+
 /* The child makes a store of its own, and works with it like anybody. */
 static void a_child_has_stores_of_its_own(void **state)
 {
@@ -230,6 +264,7 @@ int main(void)
         IN_FOLDER(a_child_leaves_flushes_and_merges_to_its_parent),
         IN_FOLDER(a_transaction_is_its_makers),
         IN_FOLDER(a_child_that_lives_on_keeps_no_lock),
+        IN_FOLDER(a_child_keeps_no_lock_for_a_killed_parent),
         IN_FOLDER(a_child_has_stores_of_its_own),
     };
     return cmocka_run_group_tests_name("fork", tests, NULL, NULL);

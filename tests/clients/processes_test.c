@@ -11,7 +11,13 @@
 
 #include <fcntl.h>
 
-enum { PATH_BYTES = PATH_MAX + 64, PROCESSES = 8, COMMITS = 2000, KILLS = 60, SQL_BYTES = PATH_MAX + 256 };
+enum {
+    PATH_BYTES = PATH_MAX + 64,
+    PROCESSES = 8,
+    COMMITS = 2000,
+    KILLS = 60,
+    SQL_BYTES = PATH_MAX + 256
+};
 
 static uint64_t seed;
 static char folder[PATH_MAX];
@@ -49,9 +55,10 @@ static sqlite3 *open_table(bool temp)
 static sqlite3 *make_table(const char *options)
 {
     sqlite3 *db = client_open(database);
-    client_run(db, "PRAGMA journal_mode = WAL;"
-                   "CREATE VIRTUAL TABLE t USING memwal(id TEXT PRIMARY KEY, n, path = 'store'%s);"
-                   "CREATE TABLE o(id TEXT PRIMARY KEY)",
+    client_run(db,
+               "PRAGMA journal_mode = WAL;"
+               "CREATE VIRTUAL TABLE t USING memwal(id TEXT PRIMARY KEY, n, path = 'store'%s);"
+               "CREATE TABLE o(id TEXT PRIMARY KEY)",
                options);
     return db;
 }
@@ -62,8 +69,9 @@ static sqlite3 *make_table(const char *options)
 static void put(sqlite3 *db, const char *name, long i, bool together)
 {
     if (together && i % 10 == 0) {
-        client_run(db, "BEGIN IMMEDIATE; INSERT INTO t VALUES ('%s-%ld', %ld);"
-                       "INSERT INTO o VALUES ('%s-%ld'); COMMIT",
+        client_run(db,
+                   "BEGIN IMMEDIATE; INSERT INTO t VALUES ('%s-%ld', %ld);"
+                   "INSERT INTO o VALUES ('%s-%ld'); COMMIT",
                    name, i, i, name, i);
     } else {
         client_run(db, "INSERT INTO t VALUES ('%s-%ld', %ld)", name, i, i);
@@ -102,12 +110,27 @@ static int read_worker(void)
     return 0;
 }
 
+/* --worker count FOLDER COMMITS: a counter that stands on both sides. */
+static int count_worker(char **arguments)
+{
+    long commits = atol(arguments[1]);
+    sqlite3 *db = open_table(false);
+    for (long i = 0; i < commits; i++) {
+        client_run(db, "BEGIN IMMEDIATE");
+        if (!client_ask(db, "SELECT (SELECT n FROM t) = (SELECT n FROM c)"))
+            client_fail("one half");
+        client_run(db, "UPDATE t SET n = n + 1; UPDATE c SET n = n + 1; COMMIT");
+    }
+    client_close(db);
+    return 0;
+}
+
 static client_worker start(const char *name, const char *kind, long commits)
 {
     char number[32];
     snprintf(number, sizeof number, "%ld", commits);
-    const char *const arguments[] = {client_own_program(), "--worker", "write", folder, name, kind,
-                                     number, NULL};
+    const char *const arguments[] = {
+        client_own_program(), "--worker", "write", folder, name, kind, number, NULL};
     return client_worker_start(arguments);
 }
 
@@ -143,7 +166,8 @@ static void write_by_many(const char *kind)
     }
     assert_int_equal(client_ask(db, "SELECT count(*) FROM t"), PROCESSES * commits + 1);
     assert_int_equal(client_ask(db, "SELECT memwal_count('t')"), PROCESSES * commits + 1);
-    assert_int_equal(client_ask(db, "SELECT count(*) FROM o WHERE id NOT IN (SELECT id FROM t)"), 0);
+    assert_int_equal(client_ask(db, "SELECT count(*) FROM o WHERE id NOT IN (SELECT id FROM t)"),
+                     0);
     assert_int_equal(client_figure(db, "epoch"), 1);
     client_check_store(db);
     client_close(db);
@@ -159,6 +183,27 @@ static void eight_processes_write_one_store_through_temp(void **state)
 {
     (void)state;
     write_by_many("temp");
+}
+
+/* I12, seen from beside: with a rollback journal a commit lets go of the database file before its rows
+** in the store are decided. */
+static void who_has_the_file_sees_both_halves(void **state)
+{
+    enum { COUNTERS = 3, COUNTS = 300 };
+    (void)state;
+    char number[16];
+    client_worker workers[COUNTERS];
+    snprintf(number, sizeof number, "%d", COUNTS);
+    const char *const arguments[] = {
+        client_own_program(), "--worker", "count", folder, number, NULL};
+    sqlite3 *db = make_table("");
+    client_run(db, "PRAGMA journal_mode = DELETE; CREATE TABLE c(n); INSERT INTO c VALUES (0);"
+                   "INSERT INTO t VALUES ('c', 0)");
+    for (int i = 0; i < COUNTERS; i++) workers[i] = client_worker_start(arguments);
+    for (int i = 0; i < COUNTERS; i++) client_worker_finish(&workers[i]);
+    assert_int_equal(client_ask(db, "SELECT n FROM t"), COUNTERS * COUNTS);
+    assert_int_equal(client_ask(db, "SELECT n FROM c"), COUNTERS * COUNTS);
+    client_close(db);
 }
 
 /* ---- killed ---------------------------------------------------------------------------------- */
@@ -185,8 +230,8 @@ static void end_life(life *of, sqlite3 *db)
              of->name);
     int64_t rows = client_ask(db, sql);
     if (rows < acknowledged || rows > acknowledged + 1) {
-        client_fail("%s: %" PRId64 " rows, %" PRId64 " acknowledged; --seed %" PRIu64, of->name, rows,
-                    acknowledged, seed);
+        client_fail("%s: %" PRId64 " rows, %" PRId64 " acknowledged; --seed %" PRIu64, of->name,
+                    rows, acknowledged, seed);
     }
 }
 
@@ -208,12 +253,12 @@ static void kill_at_random(const char *kind)
     }
     for (int i = 0; i < LIVES; i++) end_life(&lives[i], db);
     assert_int_equal(client_ask(db, "SELECT count(*) = memwal_count('t') FROM t"), 1);
-    assert_int_equal(client_ask(db, "SELECT count(*) FROM o WHERE id NOT IN (SELECT id FROM t)"), 0);
-    assert_int_equal(client_ask(db, "SELECT count(*) FROM t WHERE n % 10 = 0 AND id LIKE 'k%'"
-                                    " AND id NOT IN (SELECT id FROM o)"),
-                     strcmp(kind, "temp") == 0
-                         ? client_ask(db, "SELECT count(*) FROM t WHERE n % 10 = 0")
-                         : 0);
+    assert_int_equal(client_ask(db, "SELECT count(*) FROM o WHERE id NOT IN (SELECT id FROM t)"),
+                     0);
+    assert_int_equal(
+        client_ask(db, "SELECT count(*) FROM t WHERE n % 10 = 0 AND id LIKE 'k%'"
+                       " AND id NOT IN (SELECT id FROM o)"),
+        strcmp(kind, "temp") == 0 ? client_ask(db, "SELECT count(*) FROM t WHERE n % 10 = 0") : 0);
     client_check_store(db);
     client_close(db);
 }
@@ -290,8 +335,8 @@ static void looking_for_news_is_no_system_call(void **state)
     sqlite3 *db = make_table("");
     for (int i = 0; i < 64; i++) client_run(db, "INSERT INTO t VALUES ('a-%d', %d)", i, i);
     snprintf(path, sizeof path, "%s/trace", folder);
-    const char *const arguments[] = {"strace", "-f", "-o", path, client_own_program(), "--worker",
-                                     "read", folder, NULL};
+    const char *const arguments[] = {"strace",   "-f",   "-o",   path, client_own_program(),
+                                     "--worker", "read", folder, NULL};
     client_worker worker = client_worker_start(arguments);
     client_worker_finish(&worker);
     FILE *trace = fopen(path, "r");
@@ -341,6 +386,7 @@ int main(int argc, char **argv)
         client_is_worker = true;
         snprintf(folder, sizeof folder, "%s", argv[3]);
         snprintf(database, sizeof database, "%s/test.db", folder);
+        if (strcmp(argv[2], "count") == 0) return count_worker(argv + 3);
         return strcmp(argv[2], "read") == 0 ? read_worker() : write_worker(argv + 3);
     }
     client_use_memory();
@@ -350,6 +396,7 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
         TEST(each_process_sees_the_others_commits),
+        TEST(who_has_the_file_sees_both_halves),
         TEST(who_waits_for_a_stopped_writer_of_a_file_is_told_so),
         TEST(who_waits_for_a_stopped_writer_of_a_store_is_told_so),
         TEST(looking_for_news_is_no_system_call),

@@ -4,6 +4,7 @@
 #include "follow.h"
 
 #include "engine.h"
+#include "entry.h"
 #include "flush.h"
 
 #include <errno.h>
@@ -200,8 +201,8 @@ static void wait_until_wanted(mw_db *db)
     bool held = false;
     while (!held) {
         usleep(200);
-        assert_int_equal(
-            store->env->file_lock_test(store->env->ctx, store->lock_file, 1, 1, &held), 0);
+        assert_int_equal(store->env->file_lock_test(store->env->ctx, store->lock_file, 1, 1, &held),
+                         0);
     }
 }
 
@@ -235,6 +236,53 @@ static void the_turn_goes_to_and_fro_without_a_claim(void **state)
     assert_int_equal(engine_figure(two.reader, "epoch"), 1);
     assert_string_equal(engine_check(two.writer), "ok");
     assert_string_equal(engine_check(two.reader), "ok");
+    end(&two);
+}
+
+/* I11: who gives the turn up reads on in files that the others remove, opened or not. */
+static void who_gave_the_turn_up_keeps_his_moment(void **state)
+{
+    (void)state;
+    pair two = begin(NULL);
+    engine_put(two.writer, 2, "b");
+    engine_flush(two.writer);
+    engine_put(two.writer, 3, "c");
+    engine_flush(two.writer);
+    mw_snapshot *before = engine_snapshot(two.writer);
+    mw_entry_offer(engine_store(two.writer), true);
+    engine_put(two.reader, 1, "z");
+    engine_flush(two.reader);
+    engine_merge(two.reader, 0);
+    assert_string_equal(engine_read(before), "1=a 2=b 3=c");
+    mw_snapshot_release(before);
+    assert_string_equal(engine_rows(two.writer), "1=z 2=b 3=c");
+    end(&two);
+}
+
+/* I6, I11: what somebody has left frozen is flushed by the one who may write, not by who only looks:
+** else a third one, who knows nothing of the new files, would take them for leftovers. */
+static void who_only_reads_flushes_nothing(void **state)
+{
+    (void)state;
+    mw_options threaded = engine_options();
+    uint64_t generation;
+    pair two = begin(NULL);
+    mw_txn *txn = engine_begin(two.writer);
+    engine_txn_put(txn, 2, "b");
+    assert_int_equal(mw_flush_freeze(engine_store(two.writer), &generation, NULL), MW_OK);
+    engine_commit(txn, MW_TXN_LIGHT);
+    engine_close(two.writer);
+    assert_string_equal(engine_rows(two.reader), "1=a 2=b");
+    threaded.background = true;
+    mw_db *third = engine_open(two.world, &threaded);
+    assert_string_equal(engine_rows(third), "1=a 2=b");
+    usleep(50000);
+    engine_close(third);
+    assert_int_equal(engine_file_count(two.world, "table-"), 0);
+    engine_put(two.reader, 3, "c");
+    two.writer = engine_open(two.world, NULL);
+    assert_string_equal(engine_rows(two.writer), "1=a 2=b 3=c");
+    assert_string_equal(engine_check(two.writer), "ok");
     end(&two);
 }
 
@@ -306,6 +354,8 @@ int main(void)
         cmocka_unit_test(nothing_new_costs_no_call),
         cmocka_unit_test(a_look_that_fails_is_made_anew),
         cmocka_unit_test(the_turn_goes_to_and_fro_without_a_claim),
+        cmocka_unit_test(who_gave_the_turn_up_keeps_his_moment),
+        cmocka_unit_test(who_only_reads_flushes_nothing),
         cmocka_unit_test(who_finds_an_unclean_end_claims_an_epoch),
         cmocka_unit_test(a_reader_follows_into_the_next_epoch),
         cmocka_unit_test(a_page_that_does_not_check_is_not_believed),

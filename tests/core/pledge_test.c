@@ -179,6 +179,32 @@ static void a_path_that_is_too_long_is_refused(void **state)
     engine_end(world);
 }
 
+/* Who knows that the host has decided waits for the rows; who does not know need not. */
+static void what_the_host_has_decided_can_be_waited_for(void **state)
+{
+    (void)state;
+    sim *world = engine_world();
+    mw_db *db = engine_open(world, NULL);
+    engine_put(db, 1, "a");
+    mw_db *other = engine_open(world, NULL);
+    mw_db *both[2] = {db, other};
+    mw_txn *txn = pledged(db, 2, "b");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mw_db_await(both[i], false, 0, NULL), MW_OK);
+        assert_int_equal(mw_db_await(both[i], true, 0, NULL), MW_BUSY);
+    }
+    assert_int_equal(mw_txn_commit(txn, NULL), MW_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mw_db_await(both[i], true, 0, NULL), MW_OK);
+        assert_string_equal(engine_rows(both[i]), "2=b");
+    }
+    engine_rollback(pledged(db, 3, "c"));
+    for (int i = 0; i < 2; i++) assert_int_equal(mw_db_await(both[i], true, 0, NULL), MW_OK);
+    engine_close(other);
+    engine_close(db);
+    engine_end(world);
+}
+
 /* ---- after a crash --------------------------------------------------------------------------- */
 
 static void before_the_answer_the_store_can_be_read_and_not_written(void **state)
@@ -437,6 +463,7 @@ int main(void)
         cmocka_unit_test(a_pledge_may_be_taken_back_and_given_again),
         cmocka_unit_test(the_newest_pledge_outlives_the_log),
         cmocka_unit_test(a_path_that_is_too_long_is_refused),
+        cmocka_unit_test(what_the_host_has_decided_can_be_waited_for),
         cmocka_unit_test(before_the_answer_the_store_can_be_read_and_not_written),
         cmocka_unit_test(what_the_host_has_committed_is_there),
         cmocka_unit_test(what_the_host_has_not_committed_is_gone),
