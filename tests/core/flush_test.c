@@ -686,7 +686,8 @@ static void a_writer_that_waits_flushes_when_background_is_set_off(void **state)
     assert_int_equal(sim_fail_hits(world), 2);
     assert_int_equal(engine_figure(db, "flushes"), 3);
     assert_int_equal(engine_count(db), rc == MW_OK ? id + 1 : id);
-    engine_close(db);
+    rc = mw_db_close(db, NULL); /* the thread may have had the last word: the disk was full */
+    assert_true(rc == MW_OK || rc == MW_FULL);
     engine_end(world);
 }
 
