@@ -248,6 +248,9 @@ static void who_gave_the_turn_up_keeps_his_moment(void **state)
     engine_flush(two.writer);
     engine_put(two.writer, 3, "c");
     engine_flush(two.writer);
+    engine_close(two.writer); /* so that no file is open yet */
+    two.writer = engine_open(two.world, NULL);
+    engine_put(two.writer, 2, "b");
     mw_snapshot *before = engine_snapshot(two.writer);
     mw_entry_offer(engine_store(two.writer), true);
     engine_put(two.reader, 1, "z");
